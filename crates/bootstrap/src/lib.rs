@@ -1,0 +1,1 @@
+//! Renders the Ignition document that turns a machine into a node.

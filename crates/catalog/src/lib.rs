@@ -1,0 +1,1 @@
+//! Reads offerings from a Spare Cores catalog and builds core's snapshot.

@@ -1,0 +1,1 @@
+//! The scarpenter command: arguments and wiring.

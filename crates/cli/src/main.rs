@@ -1,0 +1,2 @@
+//! The `scarpenter` binary.
+fn main() {}

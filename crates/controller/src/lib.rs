@@ -1,0 +1,1 @@
+//! Observes the cluster, asks core and planner what to do, and does it.

@@ -1,0 +1,1 @@
+//! Pods, pools and a catalog snapshot in; a plan with its reasons out.

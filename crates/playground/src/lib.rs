@@ -1,0 +1,1 @@
+//! Builds and runs a throw-away Kubernetes control plane.

@@ -1,0 +1,1 @@
+//! The provider contract: generated types, client, server scaffold and conformance suite.

@@ -1,0 +1,1 @@
+//! Fake cloud, crash simulator and builders for tests.

@@ -1,0 +1,1 @@
+//! Plays any vendor: machines are hollow nodes, faults are set by file.

@@ -1,0 +1,1 @@
+//! Tests that need more than one crate: the real control plane, crashes, scenarios.
