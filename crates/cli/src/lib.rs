@@ -1,1 +1,82 @@
-//! The scarpenter command: arguments and wiring.
+//! The `scarpenter` command: arguments and wiring, no logic.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod controller;
+mod crds;
+mod demo;
+mod logging;
+mod plan;
+mod provider;
+mod sweep;
+
+/// A machine from any cloud for this pod.
+#[derive(Debug, Parser)]
+#[command(name = "scarpenter", version, about, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Watch pending pods and give each the cheapest machine that matches it.
+    Controller(controller::Args),
+    /// Delete, once, every machine of this cluster that no claim owns.
+    Sweep(sweep::Args),
+    /// Say, offline, what would be bought for the pods of a file.
+    Plan(plan::Args),
+    /// Print the custom resource definitions.
+    Crds(crds::Args),
+    /// Show the main job on a throw-away control plane with simulated machines.
+    Demo(demo::Args),
+    /// Serve one of the built-in providers.
+    Provider(provider::Args),
+}
+
+/// Parses the arguments and runs the command.
+///
+/// Exit code 0 is success, 2 bad input, 3 a plan that leaves pods over, 1 anything else.
+#[must_use]
+pub fn main() -> ExitCode {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&anyhow::Error::new(error).context("start the async runtime")),
+    };
+    let outcome = runtime.block_on(run(arguments.command));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    outcome.unwrap_or_else(|error| fail(&error))
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Controller(args) => controller::run(args).await,
+        Command::Sweep(args) => sweep::run(args).await,
+        Command::Plan(args) => plan::run(args),
+        Command::Crds(args) => crds::run(&args),
+        Command::Demo(args) => demo::run(args).await,
+        Command::Provider(args) => provider::run(args).await,
+    }
+}
+
+/// Bad input of the user: exit code 2.
+#[derive(Debug)]
+pub(crate) struct BadInput;
+
+impl std::fmt::Display for BadInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("bad input")
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let bad_input = error.downcast_ref::<BadInput>().is_some();
+    let words: Vec<String> =
+        error.chain().filter(|cause| !cause.is::<BadInput>()).map(ToString::to_string).collect();
+    eprintln!("scarpenter: {}", words.join(": "));
+    if bad_input { ExitCode::from(2) } else { ExitCode::FAILURE }
+}

@@ -1,2 +1,5 @@
 //! The `scarpenter` binary.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    scarpenter_cli::main()
+}
