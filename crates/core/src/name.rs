@@ -165,7 +165,9 @@ mod tests {
     fn a_provider_id_survives_the_round_trip_and_garbage_does_not() {
         let id = ProviderId { vendor: "hcloud".into(), claim: "0a1b-2c".into() };
         assert_eq!(ProviderId::parse(&id.to_string()), Some(id));
-        for garbage in ["", "scarpenter://", "scarpenter://hcloud/", "aws:///us-west-2a/i-1", "scarpenter://a/b/c"] {
+        for garbage in
+            ["", "scarpenter://", "scarpenter://hcloud/", "aws:///us-west-2a/i-1", "scarpenter://a/b/c"]
+        {
             assert_eq!(ProviderId::parse(garbage), None, "{garbage}");
         }
     }

@@ -72,7 +72,11 @@ impl Price {
     #[must_use]
     pub fn from_usd(usd: f64) -> Option<Self> {
         let micro = (usd * 1e6).round();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a positive, small integer")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be a positive, small integer"
+        )]
         let price = (micro >= 1.0 && micro < 1e15).then(|| Self(micro as u64));
         price
     }
@@ -238,7 +242,12 @@ pub struct Launch {
 
 /// Labels of an offering that its type does not have: place, capacity type, price.
 #[must_use]
-pub fn place_labels(vendor: &Vendor, place: &Place, capacity: CapacityType, price: Price) -> BTreeMap<String, String> {
+pub fn place_labels(
+    vendor: &Vendor,
+    place: &Place,
+    capacity: CapacityType,
+    price: Price,
+) -> BTreeMap<String, String> {
     use crate::label::{self, label_value};
     let mut out = BTreeMap::from([
         (label::REGION.to_owned(), label_value(&place.region)),

@@ -56,7 +56,9 @@ impl TaintEffect {
     /// The effect that a word names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute].into_iter().find(|effect| effect.as_str() == text)
+        [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute]
+            .into_iter()
+            .find(|effect| effect.as_str() == text)
     }
 }
 

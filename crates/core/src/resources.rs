@@ -147,9 +147,7 @@ pub fn parse_quantity(name: &str, text: &str) -> Result<i64, BadQuantity> {
     let trimmed = text.trim();
     let split = trimmed
         .char_indices()
-        .find(|(i, c)| {
-            !(c.is_ascii_digit() || *c == '.' || (*i == 0 && matches!(c, '+' | '-')))
-        })
+        .find(|(i, c)| !(c.is_ascii_digit() || *c == '.' || (*i == 0 && matches!(c, '+' | '-'))))
         .map_or(trimmed.len(), |(i, _)| i);
     let (number, suffix) = trimmed.split_at(split);
     let (scale_num, scale_den) = scale(suffix).ok_or_else(bad)?;
@@ -245,7 +243,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for (name, amount) in [(CPU, 1500), (CPU, 2000), (MEMORY, 3 << 29), (MEMORY, 7), (PODS, 110), (MEMORY, 0)] {
+        for (name, amount) in
+            [(CPU, 1500), (CPU, 2000), (MEMORY, 3 << 29), (MEMORY, 7), (PODS, 110), (MEMORY, 0)]
+        {
             assert_eq!(parse_quantity(name, &format_quantity(name, amount)), Ok(amount));
         }
     }
