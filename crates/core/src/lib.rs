@@ -10,6 +10,8 @@ pub mod label;
 
 pub mod resources;
 
+pub mod kubelet;
+
 pub mod requirements;
 
 pub mod offering;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::kubelet::Kubelet;
 use crate::name::Vendor;
 use crate::pod::Taint;
 use crate::requirements::Requirement;
@@ -64,8 +65,7 @@ pub struct Class {
     pub tenancy: Tenancy,
     /// Disk of types that have none of their own, in GiB.
     pub boot_disk_gib: u64,
-    /// Kubelet's limit of pods.
-    pub max_pods: u32,
-    /// kubeReserved + systemReserved + evictionHard, as far as given in amounts.
-    pub reserved: Resources,
+    /// What its kubelets keep back, and how many pods they take: `kubelet.allocatable(&capacity)` is the one computation
+    /// that the planner, the document and the hollow node share.
+    pub kubelet: Kubelet,
 }
