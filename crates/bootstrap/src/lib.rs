@@ -1,1 +1,21 @@
-//! Renders the Ignition document that turns a machine into a node.
+//! Turns a claim and its class into the Ignition document that makes a machine a node, and opens it again.
+//!
+//! What a machine gets is data in `ignition/` at the top of the repository; this crate adds what differs from
+//! machine to machine and packs it.
+//! Equal input gives equal bytes, so a retried create sends what the first one sent.
+//! **Architecture invariant:** no network calls, no clock, no randomness, no Kubernetes client.
+
+mod join;
+
+mod render;
+
+mod data_url;
+
+mod document;
+
+mod open;
+
+pub use document::{Document, Error as SizeError, check_size};
+pub use join::{Error as JoinError, Join, is_kubelet_label, kubelet_labels};
+pub use open::{Error as OpenError, Opened, open};
+pub use render::{Error, render};

@@ -1,0 +1,255 @@
+//! All that the document needs to know, and what may be wrong with it.
+
+use std::collections::BTreeMap;
+
+use scarpenter_core::kubelet::Kubelet;
+use scarpenter_core::label;
+use scarpenter_core::name::Secret;
+use scarpenter_core::pod::{Taint, TaintEffect};
+
+/// Facts of one claim and its class.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// Name of claim, node and host.
+    pub node_name: String,
+    /// `scarpenter://<vendor>/<claim uid>`.
+    pub provider_id: String,
+    /// API servers, `https://host:port`, tried in turn. With several, their certificates must hold the name
+    /// `kubernetes.default`, as those of kubeadm and k3s do.
+    pub servers: Vec<String>,
+    /// Certificates of the authority that signed the API servers' own, PEM.
+    pub ca_pem: String,
+    /// Public half of the bootstrap token.
+    pub token_id: String,
+    /// Secret half of the bootstrap token.
+    pub token_secret: Secret,
+    /// Version of the kubelet, such as `v1.37.2`.
+    pub kubernetes_version: String,
+    /// Addresses of the cluster's DNS.
+    pub cluster_dns: Vec<String>,
+    /// The cluster's DNS domain.
+    pub cluster_domain: String,
+    /// All labels of the claim; the document gets those that a kubelet may set. `kubernetes.io/arch` chooses
+    /// the kubelet image.
+    pub labels: BTreeMap<String, String>,
+    /// Taints and startup taints of the claim; `karpenter.sh/unregistered:NoExecute` is added.
+    pub taints: Vec<Taint>,
+    /// Limit of pods, reserved resources, eviction.
+    pub kubelet: Kubelet,
+    /// Where the system extension images are.
+    pub sysext_base_url: String,
+    /// SHA-256 of the kubelet image in hex, when it is known.
+    pub sysext_sha256: Option<String>,
+    /// Seconds from boot after which a machine that never joined powers itself off. `None`: never.
+    pub never_joined_after: Option<u64>,
+    /// Seconds from boot after which the machine powers itself off in any case. `None`: never.
+    pub lifetime: Option<u64>,
+}
+
+/// What is wrong with a [`Join`]; `field` names it as in the class.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A text that would not survive the way into a unit or a URL.
+    #[error("{field} {text:?} is not {expected}")]
+    Malformed {
+        /// Which one.
+        field: &'static str,
+        /// What was given.
+        text: String,
+        /// What it has to be.
+        expected: &'static str,
+    },
+    /// The bootstrap token is not `<6>.<16>` of `a-z0-9`. Its text is not shown.
+    #[error("bootstrap token is not six and sixteen characters of a-z0-9")]
+    Token,
+    /// The CA holds no certificate.
+    #[error("caCertificate holds no PEM certificate")]
+    Ca,
+    /// No API server.
+    #[error("join.servers is empty")]
+    NoServers,
+}
+
+/// Keys in Kubernetes' own domains that a kubelet may set on its node.
+const KUBELET_KEYS: [&str; 11] = [
+    label::HOSTNAME,
+    label::OS,
+    label::ARCH,
+    label::INSTANCE_TYPE,
+    label::REGION,
+    label::ZONE,
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+];
+
+/// Whether a kubelet may set `key` on its own node: it refuses to start with any other, and so does NodeRestriction.
+#[must_use]
+pub fn is_kubelet_label(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    let within =
+        |suffix: &str| domain == suffix || domain.strip_suffix(suffix).is_some_and(|d| d.ends_with('.'));
+    let kubernetes = within("kubernetes.io") || within("k8s.io");
+    !kubernetes
+        || KUBELET_KEYS.contains(&key)
+        || within("kubelet.kubernetes.io")
+        || within("node.kubernetes.io")
+}
+
+/// Those of `labels` that a kubelet may set; the controller puts on the others.
+#[must_use]
+pub fn kubelet_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut out = labels.clone();
+    out.retain(|key, _| is_kubelet_label(key));
+    out
+}
+
+impl Join {
+    /// The labels that the kubelet registers with.
+    #[must_use]
+    pub fn kubelet_labels(&self) -> BTreeMap<String, String> {
+        kubelet_labels(&self.labels)
+    }
+
+    /// The taints that the kubelet registers with, each once.
+    #[must_use]
+    pub fn register_with_taints(&self) -> Vec<Taint> {
+        let unregistered = Taint {
+            key: label::UNREGISTERED_TAINT.to_owned(),
+            value: String::new(),
+            effect: TaintEffect::NoExecute,
+        };
+        let mut out: Vec<Taint> = Vec::new();
+        for taint in std::iter::once(&unregistered).chain(&self.taints) {
+            // The API server refuses a node that has one key and effect twice.
+            if !out.iter().any(|seen| seen.key == taint.key && seen.effect == taint.effect) {
+                out.push(taint.clone());
+            }
+        }
+        out
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        plain("node name", &self.node_name, is_host_char, "a host name")?;
+        plain("providerID", &self.provider_id, is_url_char, "scarpenter://<vendor>/<claim uid>")?;
+        plain("kubernetesVersion", &self.kubernetes_version, is_url_char, "a version such as v1.37.2")?;
+        plain("clusterDomain", &self.cluster_domain, is_host_char, "a domain name")?;
+        plain("sysextBaseURL", &self.sysext_base_url, is_url_char, "a URL")?;
+        for (key, value) in &self.kubelet_labels() {
+            plain("label key", key, is_url_char, "a label key")?;
+            if !value.is_empty() {
+                plain("label value", value, is_url_char, "a label value")?;
+            }
+        }
+        if self.servers.is_empty() {
+            return Err(Error::NoServers);
+        }
+        self.servers.iter().try_for_each(|server| authority(server).map(|_| ()))?;
+        let token =
+            |text: &str, len| text.len() == len && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9'));
+        if !token(&self.token_id, 6) || !token(self.token_secret.reveal(), 16) {
+            return Err(Error::Token);
+        }
+        if !self.ca_pem.contains("-----BEGIN CERTIFICATE-----") {
+            return Err(Error::Ca);
+        }
+        if let Some(hash) = &self.sysext_sha256
+            && (hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()))
+        {
+            let (field, expected) = ("sysext hash", "64 hex digits");
+            return Err(Error::Malformed { field, text: hash.clone(), expected });
+        }
+        Ok(())
+    }
+}
+
+/// `host:port` of a server URL.
+pub(crate) fn authority(server: &str) -> Result<String, Error> {
+    let bad = || Error::Malformed {
+        field: "join.servers entry",
+        text: server.to_owned(),
+        expected: "https://host or https://host:port",
+    };
+    let rest = server.strip_prefix("https://").ok_or_else(bad)?.trim_end_matches('/');
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+    if rest.is_empty() || !rest.chars().all(plain) {
+        return Err(bad());
+    }
+    let after_host = rest.rsplit(']').next().unwrap_or(rest);
+    match after_host.rsplit_once(':') {
+        None => Ok(format!("{rest}:443")),
+        Some((_, port)) if port.parse::<u16>().is_ok() => Ok(rest.to_owned()),
+        Some(_) => Err(bad()),
+    }
+}
+
+fn plain(field: &'static str, text: &str, ok: fn(char) -> bool, expected: &'static str) -> Result<(), Error> {
+    if !text.is_empty() && text.chars().all(ok) {
+        return Ok(());
+    }
+    Err(Error::Malformed { field, text: text.to_owned(), expected })
+}
+
+fn is_host_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-')
+}
+
+// Nothing that a unit file, an environment file or a URL would read as more than itself.
+fn is_url_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '+' | '~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_that_stops_the_kubelet_is_left_to_the_controller() {
+        for key in [
+            "node-restriction.kubernetes.io/x",
+            "kops.k8s.io/y",
+            "node-role.kubernetes.io/worker",
+            "kubernetes.io/role",
+            "topology.kubernetes.io/other",
+            "k8s.io/z",
+        ] {
+            assert!(!is_kubelet_label(key), "{key}");
+        }
+        for key in [
+            "kubernetes.io/arch",
+            "topology.kubernetes.io/zone",
+            "node.kubernetes.io/anything",
+            "x.kubelet.kubernetes.io/anything",
+            "topology.k8s.aws/zone-id",
+            "notkubernetes.io/x",
+            "karpenter.sh/nodepool",
+            "plain",
+        ] {
+            assert!(is_kubelet_label(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_reduced_to_host_and_port() {
+        for (server, expected) in [
+            ("https://10.0.0.1:6443", "10.0.0.1:6443"),
+            ("https://api.example.com/", "api.example.com:443"),
+            ("https://[fd00::1]:6443", "[fd00::1]:6443"),
+            ("https://[fd00::1]", "[fd00::1]:443"),
+        ] {
+            assert_eq!(authority(server).as_deref(), Ok(expected));
+        }
+        for bad in [
+            "http://10.0.0.1",
+            "https://",
+            "https://a b",
+            "https://a:port",
+            "https://a/path?x",
+            "10.0.0.1:6443",
+        ] {
+            assert!(authority(bad).is_err(), "{bad}");
+        }
+    }
+}
