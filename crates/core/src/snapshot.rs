@@ -1,34 +1,46 @@
 //! The catalog at one instant, indexed: all that the planner sees of it.
+//!
+//! Offerings are numbered in the order in which they are chosen: by price, then vendor, region, zone, type,
+//! and on-demand before spot. So the smallest [`OfferingId`] of a set is the one to buy.
+//! Facts of a type are kept once a type, those of a place once a place; an offering is sixteen bytes beside its index.
 
-use crate::offering::{CapacityType, InstanceType, Place, Price};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::label;
+use crate::name::Vendor;
+use crate::offering::{CapacityType, InstanceType, OfferingKey, Place, Price, place_labels};
+
+mod bits;
+mod build;
+mod column;
+mod selection;
+
+pub use bits::Bits;
+pub use build::SnapshotBuilder;
+pub use selection::{Selected, Selection};
 
 /// Index of an instance type in a [`Snapshot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(u32);
 
-/// Collects types and offerings; [`SnapshotBuilder::build`] sorts and indexes them.
-#[derive(Debug, Default)]
-pub struct SnapshotBuilder {
-    types: Vec<InstanceType>,
-    offerings: Vec<(TypeId, Place, CapacityType, Price)>,
+impl TypeId {
+    /// Where it stands in [`Snapshot::types`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
-impl SnapshotBuilder {
-    /// Adds a type; one without offerings is still known by name.
-    pub fn instance_type(&mut self, instance_type: InstanceType) -> TypeId {
-        self.types.push(instance_type);
-        TypeId(u32::try_from(self.types.len() - 1).unwrap_or(u32::MAX))
-    }
+/// Number of an offering in a [`Snapshot`], in the order of choosing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OfferingId(u32);
 
-    /// Adds an offering of a type. Of two with the same key the cheaper is kept.
-    pub fn offering(&mut self, id: TypeId, place: Place, capacity: CapacityType, price: Price) {
-        self.offerings.push((id, place, capacity, price));
-    }
-
-    /// Sorts and indexes.
+impl OfferingId {
+    /// Its number.
     #[must_use]
-    pub fn build(self) -> Snapshot {
-        Snapshot { types: self.types }
+    pub fn index(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -36,12 +48,202 @@ impl SnapshotBuilder {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     types: Vec<InstanceType>,
+    places: Vec<PlaceData>,
+    rows: Vec<Row>,
+    starts: Vec<u32>,
+    of_type: Vec<u32>,
+    columns: column::Columns,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    price: Price,
+    place: u32,
+    instance_type: u32,
+    capacity: CapacityType,
+}
+
+#[derive(Debug)]
+struct PlaceData {
+    vendor: Vendor,
+    place: Place,
+    labels: Vec<(&'static str, String)>,
+}
+
+impl PlaceData {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find(|(own, _)| *own == key).map(|(_, value)| value.as_str())
+    }
 }
 
 impl Snapshot {
-    /// All types.
+    /// All types, by vendor and name.
     #[must_use]
     pub fn types(&self) -> &[InstanceType] {
         &self.types
     }
+
+    /// Places by index, each with the vendor whose it is.
+    pub fn places(&self) -> impl Iterator<Item = (&Vendor, &Place)> {
+        self.places.iter().map(|data| (&data.vendor, &data.place))
+    }
+
+    /// How many offerings there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether nothing is sold.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// All offerings in price order.
+    pub fn offerings(&self) -> impl Iterator<Item = Offering<'_>> {
+        (0..self.rows.len()).map(|id| self.offering(OfferingId(build::number(id))))
+    }
+
+    /// One offering.
+    #[must_use]
+    pub fn offering(&self, id: OfferingId) -> Offering<'_> {
+        Offering { snapshot: self, id, row: self.rows[id.index()] }
+    }
+
+    /// The offering with this key.
+    #[must_use]
+    pub fn find(&self, key: &OfferingKey) -> Option<OfferingId> {
+        let id = self
+            .types
+            .binary_search_by(|own| (&own.vendor, &own.name).cmp(&(&key.vendor, &key.instance_type)))
+            .ok()?;
+        self.of_type(id).iter().copied().map(OfferingId).find(|id| {
+            let row = self.rows[id.index()];
+            let place = &self.places[row.place as usize].place;
+            row.capacity == key.capacity_type && place.region == key.region && place.zone == key.zone
+        })
+    }
+
+    /// Numbers of a type's offerings, in price order.
+    fn of_type(&self, id: usize) -> &[u32] {
+        &self.of_type[self.starts[id] as usize..self.starts[id + 1] as usize]
+    }
+
+    /// Offerings of the type that stands at `index` of [`Self::types`], in price order.
+    pub fn offerings_of(&self, index: usize) -> impl Iterator<Item = OfferingId> + '_ {
+        self.of_type(index).iter().copied().map(OfferingId)
+    }
+
+    /// Whether `key` is a label that an offering decides: all that we stamp but pool, class and tenancy.
+    #[must_use]
+    pub fn carries(key: &str) -> bool {
+        label::is_well_known(key) && key != label::NODEPOOL && key != label::TENANCY
+    }
+
+    /// Values of label `key` over all types and places, in text order; prices are not listed.
+    #[must_use]
+    pub fn known_values(&self, key: &str) -> Vec<&str> {
+        if key == label::CAPACITY_TYPE {
+            return vec![CapacityType::OnDemand.as_str(), CapacityType::Spot.as_str()];
+        }
+        if let Some(column) = self.columns.get(key) {
+            return column.values().collect();
+        }
+        let mut values: Vec<&str> = self.places.iter().filter_map(|place| place.label(key)).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
 }
+
+/// View of one offering.
+#[derive(Clone, Copy, Debug)]
+pub struct Offering<'a> {
+    snapshot: &'a Snapshot,
+    id: OfferingId,
+    row: Row,
+}
+
+impl<'a> Offering<'a> {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> OfferingId {
+        self.id
+    }
+
+    /// Price per hour.
+    #[must_use]
+    pub fn price(&self) -> Price {
+        self.row.price
+    }
+
+    /// Where its type stands in [`Snapshot::types`].
+    #[must_use]
+    pub fn type_index(&self) -> usize {
+        self.row.instance_type as usize
+    }
+
+    /// Where its place stands in [`Snapshot::places`].
+    #[must_use]
+    pub fn place_index(&self) -> usize {
+        self.row.place as usize
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn instance_type(&self) -> &'a InstanceType {
+        &self.snapshot.types[self.type_index()]
+    }
+
+    /// Its place.
+    #[must_use]
+    pub fn place(&self) -> &'a Place {
+        &self.snapshot.places[self.place_index()].place
+    }
+
+    /// On-demand or spot.
+    #[must_use]
+    pub fn capacity_type(&self) -> CapacityType {
+        self.row.capacity
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn key(&self) -> OfferingKey {
+        let instance_type = self.instance_type();
+        OfferingKey {
+            vendor: instance_type.vendor.clone(),
+            region: self.place().region.clone(),
+            zone: self.place().zone.clone(),
+            instance_type: instance_type.name.clone(),
+            capacity_type: self.row.capacity,
+        }
+    }
+
+    /// Value of one label, if it has it.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<Cow<'a, str>> {
+        match key {
+            label::CAPACITY_TYPE => Some(self.row.capacity.as_str().into()),
+            label::PRICE => Some(self.row.price.micro_usd().to_string().into()),
+            _ => match self.snapshot.columns.get(key) {
+                Some(column) => column.value(self.type_index()).map(Into::into),
+                None => self.snapshot.places[self.place_index()].label(key).map(Into::into),
+            },
+        }
+    }
+
+    /// Labels that a machine of it carries: type, place, capacity type, price.
+    #[must_use]
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let instance_type = self.instance_type();
+        let mut out = instance_type.labels();
+        out.extend(place_labels(&instance_type.vendor, self.place(), self.row.capacity, self.row.price));
+        out
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,160 @@
+use crate::label;
+use crate::offering::CapacityType;
+use crate::requirements::{Requirements, ValueSet};
+
+use super::{Bits, OfferingId, Row, Snapshot};
+
+/// Fewer offerings than this are gathered and sorted; more are met by walking all in price order.
+const GATHER: usize = 4096;
+
+/// A set of offerings as what it was chosen by: types × places × capacity types, within a price.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Types, by index.
+    pub types: Bits,
+    /// Places, by index.
+    pub places: Bits,
+    on_demand: bool,
+    spot: bool,
+    price: Option<ValueSet>,
+}
+
+impl Selection {
+    /// Keeps what is in `other` too.
+    pub fn and(&mut self, other: &Self) {
+        self.types.and(&other.types);
+        self.places.and(&other.places);
+        self.on_demand &= other.on_demand;
+        self.spot &= other.spot;
+        self.price = match (self.price.take(), &other.price) {
+            (Some(own), Some(theirs)) => Some(own.intersect(theirs)),
+            (own, theirs) => own.or_else(|| theirs.clone()),
+        };
+    }
+
+    /// Keeps only what `set` allows as label `karpenter.sh/capacity-type`.
+    pub fn keep_capacity_types(&mut self, set: &ValueSet) {
+        self.on_demand &= set.allows(Some(CapacityType::OnDemand.as_str()));
+        self.spot &= set.allows(Some(CapacityType::Spot.as_str()));
+    }
+
+    /// Whether the two can have an offering in common, judged by types, places and capacity types.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        (self.on_demand && other.on_demand || self.spot && other.spot)
+            && self.types.meets(&other.types)
+            && self.places.meets(&other.places)
+    }
+
+    /// Whether an offering of such a type, place, capacity type and price is in it.
+    pub(super) fn takes(&self, row: &Row) -> bool {
+        let capacity = match row.capacity {
+            CapacityType::OnDemand => self.on_demand,
+            CapacityType::Spot => self.spot,
+        };
+        capacity
+            && self.types.contains(row.instance_type as usize)
+            && self.places.contains(row.place as usize)
+            && self.price.as_ref().is_none_or(|set| {
+                i64::try_from(row.price.micro_usd()).is_ok_and(|price| set.allows_integer(price))
+            })
+    }
+
+    fn every_place_and_price(&self) -> bool {
+        self.on_demand && self.spot && self.price.is_none() && self.places.is_full()
+    }
+}
+
+impl Snapshot {
+    /// All offerings.
+    #[must_use]
+    pub fn everything(&self) -> Selection {
+        Selection {
+            types: Bits::all(self.types.len()),
+            places: Bits::all(self.places.len()),
+            on_demand: true,
+            spot: true,
+            price: None,
+        }
+    }
+
+    /// What the requirements on keys that offerings carry leave; other keys are not looked at.
+    #[must_use]
+    pub fn select(&self, requirements: &Requirements) -> Selection {
+        let mut out = self.everything();
+        for (key, set) in requirements.iter().filter(|(key, _)| Self::carries(key)) {
+            self.narrow(&mut out, key, set);
+        }
+        out
+    }
+
+    /// Keeps in `selection` the offerings whose label `key`, or lack of it, `set` allows.
+    pub fn narrow(&self, selection: &mut Selection, key: &str, set: &ValueSet) {
+        match key {
+            label::CAPACITY_TYPE => selection.keep_capacity_types(set),
+            label::PRICE => {
+                let both = selection.price.as_ref().map_or_else(|| set.clone(), |own| own.intersect(set));
+                selection.price = Some(both);
+            }
+            label::REGION | label::ZONE | label::UNIQUE_REGION | label::UNIQUE_ZONE | label::AWS_ZONE_ID => {
+                selection.places.retain(|place| set.allows(self.places[place].label(key)));
+            }
+            _ => match self.columns.get(key) {
+                Some(column) => selection.types.and(&column.select(set)),
+                None if set.allows(None) => {}
+                None => selection.types = Bits::none(self.types.len()),
+            },
+        }
+    }
+
+    /// The offerings that match, in price order; a key that offerings do not carry is a missing label.
+    pub fn matching(&self, requirements: &Requirements) -> impl Iterator<Item = OfferingId> + '_ {
+        let mut selection = self.select(requirements);
+        if requirements.iter().any(|(key, set)| !Self::carries(key) && !set.allows(None)) {
+            selection.types = Bits::none(self.types.len());
+        }
+        self.selected(selection)
+    }
+
+    /// The offerings of a selection, in price order.
+    pub fn selected<'a>(&'a self, selection: impl std::borrow::Borrow<Selection> + 'a) -> Selected<'a> {
+        let chosen = selection.borrow();
+        let most: usize = chosen.types.iter().map(|id| self.of_type(id).len()).sum();
+        if most > GATHER {
+            let all = self.rows.iter().zip(0..);
+            return Box::new(
+                all.filter(move |(row, _)| selection.borrow().takes(row)).map(|(_, id)| OfferingId(id)),
+            );
+        }
+        let mut ids: Vec<u32> = chosen
+            .types
+            .iter()
+            .flat_map(|id| self.of_type(id))
+            .copied()
+            .filter(|id| chosen.takes(&self.rows[*id as usize]))
+            .collect();
+        ids.sort_unstable();
+        Box::new(ids.into_iter().map(OfferingId))
+    }
+
+    /// How many offerings a selection has.
+    #[must_use]
+    pub fn count(&self, selection: &Selection) -> usize {
+        let free = selection.every_place_and_price();
+        let taken = |id: &u32| selection.takes(&self.rows[*id as usize]);
+        let of_type = |id| {
+            let offerings = self.of_type(id);
+            if free { offerings.len() } else { offerings.iter().filter(|id| taken(id)).count() }
+        };
+        selection.types.iter().map(of_type).sum()
+    }
+
+    /// Whether `selection` has the offering.
+    #[must_use]
+    pub fn contains(&self, selection: &Selection, id: OfferingId) -> bool {
+        selection.takes(&self.rows[id.index()])
+    }
+}
+
+/// Offerings in price order.
+pub type Selected<'a> = Box<dyn Iterator<Item = OfferingId> + 'a>;
