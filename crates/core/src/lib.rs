@@ -25,3 +25,5 @@ pub mod node;
 pub mod snapshot;
 
 pub mod lifecycle;
+
+pub mod sweep;
