@@ -1,1 +1,3 @@
 //! Tests that need more than one crate: the real control plane, crashes, scenarios.
+
+pub mod harness;
