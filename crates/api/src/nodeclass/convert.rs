@@ -1,0 +1,255 @@
+//! A class as core thinks of it, and what is wrong with one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use scarpenter_core::kubelet;
+use scarpenter_core::name::Vendor;
+use scarpenter_core::pool::{self, Class};
+use scarpenter_core::resources::Resources;
+use serde_json::Value;
+
+use super::{JoinMethod, Kubelet, ScarpenterNodeClass, Tenancy};
+use crate::condition::Condition;
+use crate::quantity;
+
+/// Vendors of the catalog, and machines of one's own.
+pub const VENDORS: [&str; 9] =
+    ["alicloud", "aws", "azure", "gcp", "hcloud", "local", "ovh", "upcloud", "vultr"];
+
+impl ScarpenterNodeClass {
+    /// The known vendors: those of the catalog, and `local`.
+    pub const VENDORS: [&str; 9] = VENDORS;
+
+    /// As the planner sees it; vendors are all that it names, usable or not.
+    #[must_use]
+    pub fn to_class(&self) -> Class {
+        let spec = &self.spec;
+        Class {
+            name: self.metadata.name.clone().unwrap_or_default(),
+            vendors: spec
+                .vendors
+                .iter()
+                .map(|(vendor, part)| {
+                    (Vendor::new(vendor), part.regions.iter().cloned().collect::<BTreeSet<_>>())
+                })
+                .collect(),
+            tenancy: match spec.tenancy {
+                Tenancy::Shared => pool::Tenancy::Shared,
+                Tenancy::SinglePod => pool::Tenancy::SinglePod,
+            },
+            boot_disk_gib: u64::try_from(spec.boot_disk.size_gib).unwrap_or_default(),
+            kubelet: spec.join.kubelet.to_core(&mut Vec::new()),
+        }
+    }
+
+    /// How long the vendor may take to accept a machine.
+    #[must_use]
+    pub fn launch_deadline(&self) -> Duration {
+        self.spec.join.launch_deadline.get().unwrap_or(Duration::from_secs(5 * 60))
+    }
+
+    /// How long a machine of `vendor` may take to become a node.
+    #[must_use]
+    pub fn registration_deadline(&self, vendor: &Vendor) -> Duration {
+        let own = self.spec.vendors.get(vendor.as_str()).and_then(|part| part.registration_deadline.as_ref());
+        let deadline = own.unwrap_or(&self.spec.join.registration_deadline);
+        deadline.get().unwrap_or(Duration::from_secs(15 * 60))
+    }
+
+    /// Its conditions; empty while it has no status.
+    #[must_use]
+    pub fn conditions(&self) -> &[Condition] {
+        self.status.as_ref().map_or(&[], |status| &status.conditions)
+    }
+
+    /// What keeps the whole class from being used, in words; empty when nothing does.
+    ///
+    /// What concerns one vendor is in [`Self::vendor_problems`] and stops only that vendor.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let (spec, join) = (&self.spec, &self.spec.join);
+        let mut out = Vec::new();
+        let mut say = |field: &str, problem: Option<String>| {
+            out.extend(problem.map(|words| format!("{field}: {words}")))
+        };
+        say("spec.vendors", spec.vendors.is_empty().then(|| "names no vendor".to_owned()));
+        say("spec.mesh", spec.mesh.is_some().then(|| "not supported yet".to_owned()));
+        say("spec.ignition", spec.ignition.is_some().then(|| "not supported yet".to_owned()));
+        say(
+            "spec.join.method",
+            (join.method == JoinMethod::K3sAgent).then(|| "K3sAgent is not supported yet".to_owned()),
+        );
+        for server in &join.servers {
+            say("spec.join.servers", server_problem(server));
+        }
+        for address in &join.cluster_dns {
+            let bad = address.parse::<std::net::IpAddr>().is_err();
+            say("spec.join.clusterDNS", bad.then(|| format!("{address:?} is not an IP address")));
+        }
+        say("spec.join.launchDeadline", join.launch_deadline.problem());
+        say("spec.join.registrationDeadline", join.registration_deadline.problem());
+        say(
+            "spec.join.deadMan.apiUnreachable",
+            join.dead_man.api_unreachable.as_ref().and_then(|text| text.problem()),
+        );
+        let mut unreadable = Vec::new();
+        join.kubelet.to_core(&mut unreadable);
+        for problem in unreadable {
+            say("spec.join.kubelet", Some(problem));
+        }
+        out
+    }
+
+    /// What keeps a vendor from being used, in words; vendors without problems are absent.
+    #[must_use]
+    pub fn vendor_problems(&self) -> BTreeMap<String, Vec<String>> {
+        let mut out = BTreeMap::new();
+        for (vendor, part) in &self.spec.vendors {
+            let mut words = Vec::new();
+            if !VENDORS.contains(&vendor.as_str()) {
+                words.push(format!("{vendor:?} is not a vendor; known are {}", VENDORS.join(", ")));
+            }
+            words.extend(part.registration_deadline.as_ref().and_then(|text| text.problem()));
+            words.extend(part.settings.iter().filter_map(|(key, value)| setting_problem(key, value)));
+            if !words.is_empty() {
+                out.insert(vendor.clone(), words);
+            }
+        }
+        out
+    }
+}
+
+impl Kubelet {
+    /// As core thinks of it; what cannot be read is left out and named in `problems`.
+    fn to_core(&self, problems: &mut Vec<String>) -> kubelet::Kubelet {
+        let mut out = kubelet::Kubelet {
+            max_pods: u32::try_from(self.max_pods).unwrap_or_default(),
+            kube_reserved: quantity::parse(&self.kube_reserved, problems),
+            system_reserved: quantity::parse(&self.system_reserved, problems),
+            eviction_hard: BTreeMap::new(),
+        };
+        for (signal, threshold) in &self.eviction_hard {
+            let alone = BTreeMap::from([(signal.clone(), threshold.clone())]);
+            let probe = kubelet::Kubelet { eviction_hard: alone, ..kubelet::Kubelet::default() };
+            match probe.allocatable(&Resources::new()) {
+                Ok(_) => out.eviction_hard.extend(probe.eviction_hard),
+                Err(error) => problems.push(format!("evictionHard.{signal}: {error}")),
+            }
+        }
+        out
+    }
+}
+
+fn server_problem(server: &str) -> Option<String> {
+    let host = server.strip_prefix("https://").unwrap_or_default();
+    let bare = host.split(['/', '?', '#']).next().unwrap_or_default();
+    (bare.is_empty()
+        || bare != host.trim_end_matches('/')
+        || bare.contains('@')
+        || bare.contains(char::is_whitespace))
+    .then(|| format!("{server:?} is not https://HOST:PORT"))
+}
+
+fn setting_problem(key: &str, value: &Value) -> Option<String> {
+    let fine = match value {
+        Value::String(_) => true,
+        Value::Array(items) => items.iter().all(Value::is_string),
+        _ => false,
+    };
+    (!fine).then(|| format!("settings.{key} is neither a text nor a list of texts"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use scarpenter_core::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
+
+    use super::*;
+
+    fn class(spec: &str) -> ScarpenterNodeClass {
+        let text = format!(
+            "apiVersion: scarpenter.sparecores.com/v1alpha1\nkind: ScarpenterNodeClass\nmetadata: {{name: c}}\nspec: {spec}"
+        );
+        serde_saphyr::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_class_of_nothing_but_vendors_is_usable() {
+        let class = class("{vendors: {hcloud: {}, aws: {regions: [us-west-2]}}}");
+        assert_eq!(class.problems(), Vec::<String>::new());
+        assert!(class.vendor_problems().is_empty());
+        let core = class.to_class();
+        assert_eq!(
+            (core.kubelet.max_pods, core.boot_disk_gib, core.tenancy),
+            (110, 40, pool::Tenancy::Shared)
+        );
+        assert_eq!(core.vendors[&Vendor::new("aws")], BTreeSet::from(["us-west-2".to_owned()]));
+        assert!(core.vendors[&Vendor::new("hcloud")].is_empty());
+        assert!(core.kubelet.eviction_hard.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_back_is_taken_off_the_machine() {
+        let class = class(
+            "{join: {kubelet: {kubeReserved: {cpu: 100m, memory: 50Mi}, systemReserved: {cpu: 1}, \
+             evictionHard: {memory.available: 200Mi, nodefs.available: 10%, imagefs.available: 1Gi}}}}",
+        );
+        let machine = Resources::new().with(CPU, 4000).with(MEMORY, 1 << 30).with(EPHEMERAL_STORAGE, 1000);
+        let left = class.to_class().kubelet.allocatable(&machine).unwrap();
+        assert_eq!(
+            (left.get(CPU), left.get(MEMORY), left.get(EPHEMERAL_STORAGE)),
+            (2900, (1024 - 250) << 20, 900)
+        );
+    }
+
+    #[test]
+    fn deadlines_come_from_the_vendor_then_the_class() {
+        let class = class("{vendors: {local: {registrationDeadline: 1h}}, join: {launchDeadline: 2m}}");
+        assert_eq!(class.launch_deadline(), Duration::from_secs(120));
+        assert_eq!(class.registration_deadline(&"local".into()), Duration::from_secs(3600));
+        assert_eq!(class.registration_deadline(&"aws".into()), Duration::from_secs(900));
+    }
+
+    #[test]
+    fn what_does_not_work_is_said() {
+        let class = class(
+            "{vendors: {hcloud: {}}, mesh: {headscale: {url: u, user: w, apiKeySecretRef: {name: n, key: k}}}, \
+             ignition: {configMapRef: {name: x}}, join: {method: K3sAgent, servers: ['http://10.0.0.1:6443'], \
+             clusterDNS: [dns], launchDeadline: soon, kubelet: {evictionHard: {memory.available: lots}}}}",
+        );
+        let problems = class.problems().join("\n");
+        for field in [
+            "mesh",
+            "ignition",
+            "join.method",
+            "join.servers",
+            "clusterDNS",
+            "launchDeadline",
+            "evictionHard",
+        ] {
+            assert!(problems.contains(field), "{field} is not in\n{problems}");
+        }
+    }
+
+    #[test]
+    fn a_bad_vendor_is_only_that_vendors_problem() {
+        let class = class(
+            "{vendors: {hcloud: {}, nimbus: {}, aws: {settings: {subnetId: s, groups: [a, b], size: {x: 1}}}}}",
+        );
+        assert!(class.problems().is_empty());
+        let problems = class.vendor_problems();
+        assert_eq!(problems.keys().collect::<Vec<_>>(), ["aws", "nimbus"]);
+        assert_eq!(problems["aws"], ["settings.size is neither a text nor a list of texts"]);
+    }
+
+    #[test]
+    fn a_server_is_https_with_nothing_behind_the_port() {
+        for fine in ["https://10.0.0.1:6443", "https://api.example.com", "https://[2001:db8::1]:6443/"] {
+            assert_eq!(server_problem(fine), None, "{fine}");
+        }
+        for bad in ["", "https://", "http://a", "https://a/b", "https://u@a", "https://a?x=1", "a:6443"] {
+            assert!(server_problem(bad).is_some(), "{bad}");
+        }
+    }
+}

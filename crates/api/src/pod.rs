@@ -1,0 +1,65 @@
+//! Pods: what one asks for, and what may be done with it.
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use scarpenter_core::pod as core;
+use scarpenter_core::pod::PodKey;
+use scarpenter_core::resources::Resources;
+
+use crate::requirement;
+
+mod demands;
+mod requests;
+mod state;
+
+pub use state::{
+    EvictionGroup, Protection, eviction_group, has_eviction_cost, holds_destroy, holds_drain, is_daemon,
+    is_mirror, is_provisionable, is_reschedulable, is_terminal, is_terminating, protection,
+    tolerates_disrupted,
+};
+
+/// Reads a pod that wants a place. What is malformed or not decided yet is named in `invalid` and `undecided`.
+#[must_use]
+pub fn parse(pod: &Pod) -> core::Pod {
+    let mut out = pod.spec.as_ref().map(from_spec).unwrap_or_default();
+    let (requests, problems) = requests::count(pod.spec.as_ref(), pod.status.as_ref());
+    out.requests = requests;
+    out.invalid.retain(|words| !words.starts_with(requests::PROBLEM));
+    out.invalid.extend(problems);
+    out.key = key(pod);
+    out.uid = pod.metadata.uid.clone().unwrap_or_default();
+    out.created = pod.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
+    out.labels = pod.metadata.labels.clone().unwrap_or_default();
+    out.invalid.extend(restrictions(&out));
+    out
+}
+
+/// Namespace and name.
+#[must_use]
+pub fn key(pod: &Pod) -> PodKey {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+    PodKey::new(namespace, pod.metadata.name.as_deref().unwrap_or_default())
+}
+
+/// All that a pod asks for as the kube-scheduler counts it, `pods: 1` included (SCH-22).
+#[must_use]
+pub fn requests(pod: &Pod) -> Resources {
+    requests::count(pod.spec.as_ref(), pod.status.as_ref()).0
+}
+
+/// What a spec asks for: all of core's pod but its names and labels.
+pub(crate) fn from_spec(spec: &PodSpec) -> core::Pod {
+    let mut out = core::Pod::default();
+    let (requests, problems) = requests::count(Some(spec), None);
+    out.requests = requests;
+    out.invalid.extend(problems);
+    demands::read(spec, &mut out);
+    out
+}
+
+/// Labels that a pod may not ask for (SCH-6); preferences for them are only never met.
+fn restrictions(pod: &core::Pod) -> Vec<String> {
+    let selected = pod.node_selector.keys().map(|key| ("nodeSelector", key));
+    let required = pod.required_terms.iter().flatten().map(|line| ("required node affinity", &line.key));
+    let words = |(place, key): (&str, &String)| Some(format!("{place}: {}", requirement::restriction(key)?));
+    selected.chain(required).filter_map(words).collect()
+}

@@ -1,0 +1,188 @@
+//! Selectors, affinities, tolerations, and what this version does not decide.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Container, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
+    Toleration as WireToleration, Volume,
+};
+use scarpenter_core::label;
+use scarpenter_core::pod::{Pod, Preference, TaintEffect, Toleration};
+use scarpenter_core::requirements::{Operator, Requirement};
+
+use crate::requirement;
+
+/// Reads all of a spec but the requests.
+pub(super) fn read(spec: &PodSpec, out: &mut Pod) {
+    let (selector, problems) = node_selector(spec.node_selector.as_ref());
+    out.node_selector = selector;
+    out.invalid.extend(problems);
+    let affinity = spec.affinity.as_ref();
+    if let Some(node) = affinity.and_then(|affinity| affinity.node_affinity.as_ref()) {
+        required_terms(node, out);
+        preferred_terms(node, out);
+    }
+    for toleration in spec.tolerations.iter().flatten() {
+        match parse_toleration(toleration) {
+            Ok(toleration) => out.tolerations.push(toleration),
+            Err(words) => out.invalid.push(words),
+        }
+    }
+    out.undecided.extend(undecided(spec).into_iter().map(str::to_owned));
+}
+
+fn node_selector(selector: Option<&BTreeMap<String, String>>) -> (BTreeMap<String, String>, Vec<String>) {
+    let mut out = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (key, value) in selector.into_iter().flatten() {
+        let key = label::normalize_key(key).to_owned();
+        let words = [requirement::key_problem(&key), requirement::value_problem(&key, value)];
+        problems.extend(words.into_iter().flatten().map(|words| format!("nodeSelector: {words}")));
+        if let Some(other) = out.insert(key.clone(), value.clone())
+            && other != *value
+        {
+            problems.push(format!("nodeSelector: {key} is asked to be both {other:?} and {value:?}"));
+        }
+    }
+    (out, problems)
+}
+
+/// A term with nothing in it matches no node, so it is no alternative.
+fn required_terms(affinity: &NodeAffinity, out: &mut Pod) {
+    let Some(required) = &affinity.required_during_scheduling_ignored_during_execution else { return };
+    for term in &required.node_selector_terms {
+        if term.match_fields.as_ref().is_some_and(|fields| !fields.is_empty()) {
+            out.invalid.push("required node affinity: matchFields".to_owned());
+        }
+        let (lines, problems) = term_lines(term);
+        out.invalid.extend(problems.into_iter().map(|words| format!("required node affinity: {words}")));
+        if !lines.is_empty() {
+            out.required_terms.push(lines);
+        }
+    }
+    if out.required_terms.is_empty() {
+        out.invalid.push("required node affinity: no term that a node could match".to_owned());
+    }
+}
+
+fn preferred_terms(affinity: &NodeAffinity, out: &mut Pod) {
+    for wish in affinity.preferred_during_scheduling_ignored_during_execution.iter().flatten() {
+        let (requirements, problems) = term_lines(&wish.preference);
+        out.invalid.extend(problems.into_iter().map(|words| format!("preferred node affinity: {words}")));
+        let by_field = wish.preference.match_fields.as_ref().is_some_and(|fields| !fields.is_empty());
+        if !by_field && !requirements.is_empty() {
+            out.preferred_terms.push(Preference { weight: wish.weight, requirements });
+        }
+    }
+}
+
+fn term_lines(term: &NodeSelectorTerm) -> (Vec<Requirement>, Vec<String>) {
+    let mut lines = Vec::new();
+    let mut problems = Vec::new();
+    for line in term.match_expressions.iter().flatten() {
+        match parse_line(line) {
+            Ok(line) => {
+                problems.extend(requirement::problems(&line));
+                lines.push(line);
+            }
+            Err(words) => problems.push(words),
+        }
+    }
+    (lines, problems)
+}
+
+/// Pods know six operators; Gte and Lte are the pools' own.
+fn parse_line(line: &NodeSelectorRequirement) -> Result<Requirement, String> {
+    let operator = Operator::parse(&line.operator)
+        .filter(|operator| !matches!(operator, Operator::Gte | Operator::Lte))
+        .ok_or_else(|| format!("{}: {:?} is not an operator", line.key, line.operator))?;
+    Ok(Requirement {
+        key: label::normalize_key(&line.key).to_owned(),
+        operator,
+        values: line.values.clone().unwrap_or_default(),
+        min_values: None,
+    })
+}
+
+fn parse_toleration(toleration: &WireToleration) -> Result<Toleration, String> {
+    let key = toleration.key.clone().filter(|key| !key.is_empty());
+    let effect = match toleration.effect.as_deref() {
+        None | Some("") => None,
+        Some(text) => {
+            Some(TaintEffect::parse(text).ok_or_else(|| format!("toleration: {text:?} is not an effect"))?)
+        }
+    };
+    let value = match toleration.operator.as_deref() {
+        Some("Exists") => None,
+        None | Some("" | "Equal") if key.is_some() => Some(toleration.value.clone().unwrap_or_default()),
+        None | Some("" | "Equal") => {
+            return Err("toleration: without a key the operator must be Exists".to_owned());
+        }
+        Some(other) => return Err(format!("toleration: operator {other:?} is not known")),
+    };
+    Ok(Toleration { key, value, effect })
+}
+
+/// Fields that narrow where a pod may run and that are not understood yet.
+fn undecided(spec: &PodSpec) -> Vec<&'static str> {
+    let filled = |list: Option<bool>| list == Some(true);
+    let affinity = spec.affinity.as_ref();
+    let pod_affinity = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let anti_affinity = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let facts = [
+        (
+            spec.topology_spread_constraints
+                .iter()
+                .flatten()
+                .any(|spread| spread.when_unsatisfiable != "ScheduleAnyway"),
+            "a topologySpreadConstraint with whenUnsatisfiable DoNotSchedule",
+        ),
+        (
+            filled(pod_affinity.and_then(|terms| {
+                Some(!terms.required_during_scheduling_ignored_during_execution.as_ref()?.is_empty())
+            })),
+            "a required podAffinity",
+        ),
+        (
+            filled(anti_affinity.and_then(|terms| {
+                Some(!terms.required_during_scheduling_ignored_during_execution.as_ref()?.is_empty())
+            })),
+            "a required podAntiAffinity",
+        ),
+        (spec.volumes.iter().flatten().any(is_claimed), "a volume from a PersistentVolumeClaim"),
+        (
+            spec.volumes.iter().flatten().any(|volume| volume.ephemeral.is_some()),
+            "a generic ephemeral volume",
+        ),
+        (spec.volumes.iter().flatten().any(is_attached), "a volume that one node at a time can attach"),
+        (takes_host_ports(spec), "a hostPort"),
+        (
+            filled(spec.resource_claims.as_ref().map(|claims| !claims.is_empty())),
+            "a resourceClaim (dynamic resource allocation)",
+        ),
+    ];
+    facts.into_iter().filter_map(|(asked, words)| asked.then_some(words)).collect()
+}
+
+fn is_claimed(volume: &Volume) -> bool {
+    volume.persistent_volume_claim.is_some()
+}
+
+fn is_attached(volume: &Volume) -> bool {
+    volume.aws_elastic_block_store.is_some()
+        || volume.azure_disk.is_some()
+        || volume.gce_persistent_disk.is_some()
+        || volume.cinder.is_some()
+        || volume.vsphere_volume.is_some()
+        || volume.iscsi.is_some()
+        || volume.rbd.is_some()
+}
+
+/// With hostNetwork the API server makes every container port a host port.
+fn takes_host_ports(spec: &PodSpec) -> bool {
+    let host_network = spec.host_network.unwrap_or(false);
+    let takes = |container: &Container| {
+        container.ports.iter().flatten().any(|port| host_network || port.host_port.unwrap_or(0) > 0)
+    };
+    spec.containers.iter().chain(spec.init_containers.iter().flatten()).any(takes)
+}
