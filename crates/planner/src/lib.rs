@@ -1,1 +1,38 @@
 //! Pods, pools and a catalog snapshot in; a plan with its reasons out.
+//!
+//! [`plan`] is one pass: pods from large to small, each to a place that exists or is being made,
+//! else to a claim of this pass, else to a new claim for the cheapest offering that fits.
+//! Within the heaviest pools that fit, pools of equal weight compete by price; ties break by vendor, region, zone, type.
+//! What a pool's limits and the two caps allow is reserved as claims are made, so a plan never goes over.
+//!
+//! **Architecture invariant:** no clock, no randomness, no vendor's name; equal input gives an equal plan.
+
+mod allocatable;
+mod claim;
+mod ground;
+mod input;
+mod market;
+mod nearest;
+mod output;
+mod pass;
+mod places;
+mod refusal;
+mod shape;
+mod table;
+mod tolerate;
+mod words;
+
+pub use allocatable::allocatable;
+pub use claim::{ClaimInput, plan_claim};
+pub use input::{Caps, Input, Unavailable};
+pub use output::{Alternative, Nomination, Plan, PlannedClaim, Refusal, Removed, Unplaced};
+
+/// Decides where every pod goes, what is bought, and why the others get nothing.
+#[must_use]
+pub fn plan(input: &Input<'_>) -> Plan {
+    pass::Pass::new(input).run()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -38,6 +38,12 @@ impl Selection {
         self.spot &= set.allows(Some(CapacityType::Spot.as_str()));
     }
 
+    /// Capacity types that may be in it.
+    pub fn capacity_types(&self) -> impl Iterator<Item = CapacityType> {
+        let on_demand = self.on_demand.then_some(CapacityType::OnDemand);
+        on_demand.into_iter().chain(self.spot.then_some(CapacityType::Spot))
+    }
+
     /// Whether the two can have an offering in common, judged by types, places and capacity types.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
@@ -60,7 +66,9 @@ impl Selection {
             })
     }
 
-    fn every_place_and_price(&self) -> bool {
+    /// Whether only the type decides what is in it.
+    #[must_use]
+    pub fn is_everywhere(&self) -> bool {
         self.on_demand && self.spot && self.price.is_none() && self.places.is_full()
     }
 }
@@ -140,7 +148,7 @@ impl Snapshot {
     /// How many offerings a selection has.
     #[must_use]
     pub fn count(&self, selection: &Selection) -> usize {
-        let free = selection.every_place_and_price();
+        let free = selection.is_everywhere();
         let taken = |id: &u32| selection.takes(&self.rows[*id as usize]);
         let of_type = |id| {
             let offerings = self.of_type(id);

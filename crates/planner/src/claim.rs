@@ -1,0 +1,189 @@
+//! What is written on a claim, and the choice for claims that users make.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scarpenter_core::label::{self, label_value};
+use scarpenter_core::offering::{CapacityType, Launch};
+use scarpenter_core::pod::{Pod, Toleration};
+use scarpenter_core::pool::{Class, Pool, Tenancy};
+use scarpenter_core::requirements::{Operator, Requirement, Requirements};
+use scarpenter_core::resources::{PODS, Resources};
+use scarpenter_core::snapshot::{Offering, OfferingId, Snapshot};
+
+use crate::ground::Ground;
+use crate::output::{Alternative, PlannedClaim, Refusal};
+use crate::pass::{Draft, Pass};
+use crate::table;
+use crate::{Caps, Input, Unavailable, tolerate};
+
+/// Most instance types that a claim lists (SCH-40).
+const MOST_TYPES: usize = 600;
+/// How many other offerings a claim names.
+const ALTERNATIVES: usize = 3;
+/// Keys that never stand in a claim's requirements.
+const NEVER_REQUIRED: [&str; 3] = [label::HOSTNAME, label::REGISTERED, label::INITIALIZED];
+
+/// A claim that a user made, to be bound to an offering.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimInput<'a> {
+    /// The catalog.
+    pub snapshot: &'a Snapshot,
+    /// Class that the claim names.
+    pub class: &'a Class,
+    /// Its `spec.requirements`.
+    pub requirements: &'a [Requirement],
+    /// Its `spec.resources.requests`.
+    pub requests: &'a Resources,
+    /// What cannot be bought now.
+    pub unavailable: &'a Unavailable,
+    /// What all pools together may have.
+    pub caps: &'a Caps,
+    /// Seconds since 1970.
+    pub now: i64,
+}
+
+/// The cheapest offering that satisfies a user's claim (LIF-21); the capacity type is whatever its requirements allow.
+///
+/// # Errors
+/// [`Refusal`] when there is none.
+pub fn plan_claim(input: &ClaimInput<'_>) -> Result<Launch, Box<Refusal>> {
+    let mut pool = Pool {
+        class: input.class.name.clone(),
+        requirements: input.requirements.to_vec(),
+        ..Pool::default()
+    };
+    if !pool.requirements.iter().any(|line| line.key == label::CAPACITY_TYPE) {
+        pool.requirements.push(Requirement::new(label::CAPACITY_TYPE, Operator::Exists, &[]));
+    }
+    let mut requests = input.requests.clone();
+    requests.max(&Resources::new().with(PODS, 0));
+    let pod = Pod { requests, ..Pod::default() };
+    let classes = BTreeMap::from([(input.class.name.clone(), input.class.clone())]);
+    let pass_input = Input {
+        snapshot: input.snapshot,
+        pods: &[pod],
+        pools: &[pool],
+        classes: &classes,
+        nodes: &[],
+        daemons: &[],
+        unavailable: input.unavailable,
+        caps: input.caps,
+        now: input.now,
+    };
+    let plan = crate::plan(&pass_input);
+    let refused = plan.unplaced.into_iter().next().map(|unplaced| Box::new(unplaced.refusal));
+    let claim = plan.claims.into_iter().next();
+    claim.map(|claim| claim.launch).ok_or_else(|| refused.expect("a pod without a claim has a refusal"))
+}
+
+/// What is written for a claim of a pass.
+pub(crate) fn planned(pass: &Pass<'_>, draft: &Draft) -> PlannedClaim {
+    let ground = &pass.grounds[draft.ground];
+    let snapshot = pass.market.snapshot;
+    let daemons = ground.daemons_on(snapshot, draft.launch);
+    let mut taints = ground.taints().to_vec();
+    let single = (ground.class.tenancy == Tenancy::SinglePod).then(|| draft.pods.first()).flatten();
+    let own = single.map(|pod| tolerate::pod_taint(&pod.uid));
+    taints.extend(own.clone());
+    let tolerations = draft.pods.iter().map(|pod| {
+        let extra = own.iter().map(tolerate::of);
+        (pod.uid.clone(), pod.tolerated.iter().cloned().chain(extra).collect::<Vec<Toleration>>())
+    });
+    PlannedClaim {
+        pool: ground.pool.name.clone(),
+        class: ground.class.name.clone(),
+        pods: draft.pods.iter().map(|pod| (pod.key.clone(), pod.uid.clone())).collect(),
+        launch: launch(snapshot.offering(draft.launch), &ground.class),
+        alternatives: alternatives(pass, ground, draft),
+        requirements: requirements(pass, ground, draft),
+        labels: labels(ground, &draft.requirements),
+        taints,
+        startup_taints: ground.pool.startup_taints.clone(),
+        requests: pass.names.resources(&table::sum(&draft.need, &daemons)),
+        tolerations: tolerations.filter(|(_, tolerations)| !tolerations.is_empty()).collect(),
+    }
+}
+
+/// Binds a claim to an offering.
+fn launch(offering: Offering<'_>, class: &Class) -> Launch {
+    let instance_type = offering.instance_type();
+    let mut labels = offering.labels();
+    labels.insert(label::TENANCY.to_owned(), class.tenancy.label().to_owned());
+    Launch {
+        offering: offering.key(),
+        zone_id: offering.place().zone_id.clone(),
+        arch: instance_type.arch,
+        price_per_hour_micro_usd: offering.price(),
+        capacity: instance_type.capacity(class.boot_disk_gib, class.kubelet.max_pods),
+        allocatable: crate::allocatable(instance_type, class),
+        labels,
+    }
+}
+
+/// Offerings that would do for the claim now, in price order.
+fn options<'p>(
+    pass: &'p Pass<'_>,
+    ground: &'p Ground<'_>,
+    draft: &'p Draft,
+) -> impl Iterator<Item = OfferingId> + 'p {
+    let snapshot = pass.market.snapshot;
+    snapshot
+        .selected(&draft.options)
+        .filter(move |id| pass.market.in_stock(*id) && ground.has_room(snapshot, *id, &draft.need))
+}
+
+fn alternatives(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Alternative> {
+    let others = options(pass, ground, draft).filter(|id| *id != draft.launch).take(ALTERNATIVES);
+    others
+        .map(|id| pass.market.snapshot.offering(id))
+        .map(|offering| Alternative {
+            offering: offering.key(),
+            arch: offering.instance_type().arch,
+            price: offering.price(),
+        })
+        .collect()
+}
+
+/// All that the machine must be (SCH-40, SCH-42): the cheapest types by name, capacity types, and the rest as narrowed.
+fn requirements(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Requirement> {
+    let possible = draft.options.capacity_types().count();
+    let mut types: BTreeSet<String> = BTreeSet::new();
+    let mut capacity: BTreeSet<CapacityType> = BTreeSet::new();
+    for id in options(pass, ground, draft) {
+        let offering = pass.market.snapshot.offering(id);
+        capacity.insert(offering.capacity_type());
+        if types.len() < MOST_TYPES {
+            types.insert(label_value(&offering.instance_type().name));
+        } else if capacity.len() == possible {
+            break;
+        }
+    }
+    let mut rest = draft.requirements.clone();
+    for key in NEVER_REQUIRED {
+        rest.remove(key);
+    }
+    let capacity = capacity.into_iter().map(|capacity| capacity.as_str().to_owned()).collect();
+    let listed = [(label::CAPACITY_TYPE, capacity), (label::INSTANCE_TYPE, types.into_iter().collect())];
+    let listed = listed.map(|(key, values)| Requirement {
+        key: key.to_owned(),
+        operator: Operator::In,
+        values,
+        min_values: rest.remove(key).and_then(|set| set.min_values()),
+    });
+    let mut out = rest.to_list();
+    out.extend(listed);
+    out.sort_by(|a, b| a.key.cmp(&b.key));
+    out
+}
+
+/// Template labels, pool, class, and one value for every key that no offering decides (SCH-41).
+fn labels(ground: &Ground<'_>, requirements: &Requirements) -> BTreeMap<String, String> {
+    let mut out = ground.pool.labels.clone();
+    for (key, set) in requirements.iter().filter(|(key, _)| !Snapshot::carries(key)) {
+        // Where a missing label is allowed, none is put on.
+        if !set.allows(None) && !NEVER_REQUIRED.contains(&key) && !out.contains_key(key) {
+            out.extend(set.example().map(|value| (key.to_owned(), value)));
+        }
+    }
+    out
+}

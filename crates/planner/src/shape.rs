@@ -1,0 +1,142 @@
+use scarpenter_core::label;
+use scarpenter_core::offering::CapacityType;
+use scarpenter_core::pod::{Pod, Toleration};
+use scarpenter_core::requirements::{BadRequirement, Requirements, ValueSet};
+use scarpenter_core::snapshot::{OfferingId, Selection};
+
+use crate::ground::{Ground, defines};
+use crate::market::Market;
+use crate::table::{Amounts, Names};
+use crate::tolerate;
+
+/// What equal pods have in common: where they may go, worked out once.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) need: Amounts,
+    pub(crate) tolerations: Vec<Toleration>,
+    /// What must hold: alternatives.
+    pub(crate) terms: Vec<Requirements>,
+    /// What is wanted, the most wanted first; the last ones are the bare terms.
+    pub(crate) wishes: Vec<Wish>,
+}
+
+/// One of the alternatives, with some of the preferences that can be met.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    /// Sum of the weights of the preferences in it.
+    pub(crate) weight: i64,
+    /// By pool, what it may buy for this; `None` when nothing.
+    pub(crate) offers: Vec<Option<Offer>>,
+}
+
+/// What one pool may buy for one wish.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    /// The template's requirements and the wish's.
+    pub(crate) requirements: Requirements,
+    /// Offerings that match and whose type has room for one such pod.
+    pub(crate) selection: Selection,
+    /// Tolerations that the pod must be given.
+    pub(crate) tolerated: Vec<Toleration>,
+}
+
+impl Shape {
+    pub(crate) fn new(
+        market: &Market<'_>,
+        names: &Names,
+        grounds: &[Ground<'_>],
+        pod: &Pod,
+    ) -> Result<Self, BadRequirement> {
+        let selector = Requirements::from_labels(&pod.node_selector);
+        let mut terms = Vec::new();
+        for term in &pod.required_terms {
+            terms.push(Requirements::from_list(term)?.intersect(&selector));
+        }
+        if terms.is_empty() {
+            terms.push(selector);
+        }
+        let mut out = Self {
+            need: names.row(&pod.requests),
+            tolerations: pod.tolerations.clone(),
+            terms,
+            wishes: Vec::new(),
+        };
+        let preferences = preferences(pod);
+        for term in &out.terms {
+            let levels = out.levels(market, grounds, term, &preferences);
+            out.wishes.extend(levels);
+        }
+        out.wishes.sort_by_key(|wish| std::cmp::Reverse(wish.weight));
+        Ok(out)
+    }
+
+    /// A term alone, then with the heaviest preference that can be met beside it, then with the next one too, …
+    ///
+    /// A preference that nothing meets is left out, so it never refuses.
+    fn levels(
+        &self,
+        market: &Market<'_>,
+        grounds: &[Ground<'_>],
+        term: &Requirements,
+        preferences: &[(i64, Requirements)],
+    ) -> Vec<Wish> {
+        let wish = |requirements: &Requirements, weight| {
+            let offer = |ground| self.offer(market, ground, requirements);
+            Wish { weight, offers: grounds.iter().map(offer).collect() }
+        };
+        let mut levels = vec![wish(term, 0)];
+        let mut wanted = (term.clone(), 0);
+        for (weight, preference) in preferences {
+            let more = (wanted.0.intersect(preference), wanted.1 + weight);
+            let level = wish(&more.0, more.1);
+            if level.offers.iter().flatten().any(|offer| offer.first(market).is_some()) {
+                levels.push(level);
+                wanted = more;
+            }
+        }
+        levels
+    }
+
+    fn offer(&self, market: &Market<'_>, ground: &Ground<'_>, wish: &Requirements) -> Option<Offer> {
+        if ground.broken.is_some() || defines(&ground.requirements, wish).is_some() {
+            return None;
+        }
+        let mut requirements = ground.requirements.intersect(wish);
+        let tolerated = tolerate::missing(ground.taints(), &self.tolerations, &requirements).ok()?;
+        narrow(&mut requirements, ground, &tolerated);
+        let mut selection = market.snapshot.select(&requirements);
+        selection.and(&ground.selection);
+        selection.types.retain(|index| ground.type_has_room(index, &self.need));
+        let offer = Offer { requirements, selection, tolerated };
+        (!offer.selection.types.is_empty()).then_some(offer)
+    }
+}
+
+impl Offer {
+    /// The cheapest offering that is not out of stock.
+    fn first(&self, market: &Market<'_>) -> Option<OfferingId> {
+        market.snapshot.selected(&self.selection).find(|id| market.in_stock(*id))
+    }
+}
+
+/// Adds what follows for a pod in this pool: on-demand unless someone said otherwise, and, where a taint is tolerated
+/// on the pod's behalf, the architecture that the taint names.
+pub(crate) fn narrow(requirements: &mut Requirements, ground: &Ground<'_>, tolerated: &[Toleration]) {
+    if ground.on_demand_by_default && requirements.get(label::CAPACITY_TYPE).is_none() {
+        requirements.require(label::CAPACITY_TYPE, ValueSet::one_of([CapacityType::OnDemand.as_str()]));
+    }
+    for value in tolerated.iter().filter_map(|toleration| toleration.value.as_deref()) {
+        requirements.require(label::ARCH, ValueSet::one_of([value]));
+    }
+}
+
+/// Preferences by weight, heaviest first; one that is malformed is none.
+pub(crate) fn preferences(pod: &Pod) -> Vec<(i64, Requirements)> {
+    let mut out: Vec<(i64, Requirements)> = pod
+        .preferred_terms
+        .iter()
+        .filter_map(|term| Some((i64::from(term.weight), Requirements::from_list(&term.requirements).ok()?)))
+        .collect();
+    out.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    out
+}
