@@ -89,8 +89,8 @@ pub struct Limits {
     pub registration: Duration,
     /// Longest that a request in flight plus the vendor's list may hide a machine, clock skew included.
     pub settle: Duration,
-    /// Shortest from the deletion of a claim to that of its machine, so that a scheduler that has not seen the taint yet
-    /// does not lose the pod it is just binding.
+    /// Shortest from the taint of a node to the end of its machine, so that a scheduler that has not seen the taint yet
+    /// does not lose the pod it is just binding; clock skew and the whole seconds of `timeAdded` included.
     pub drain: Duration,
 }
 
@@ -115,8 +115,8 @@ pub struct NodeFacts {
     pub deleting: bool,
     /// Why it may not be called initialized yet, if so: a condition reason and a sentence.
     pub uninitialized: Option<(&'static str, String)>,
-    /// It carries the taint that keeps new pods away.
-    pub disrupted: bool,
+    /// When it got the taint that keeps new pods away (its `timeAdded`); `None` without the taint, or without its time.
+    pub disrupted: Option<Time>,
     /// Pods that draining must wait for, or that hold the machine by a finalizer; counted after the taint was seen.
     pub pods: usize,
 }

@@ -205,7 +205,7 @@ fn leave(claim: &Claim, seen: &Seen, limits: &Limits, now: Time, deleted: Time) 
     if !claim.held {
         return Step::Wait { until: None, reason: WaitReason::MachineTerminating };
     }
-    if let Some(step) = drain(claim, seen, limits, now, deleted) {
+    if let Some(step) = drain(claim, seen, limits, now) {
         return step;
     }
     // Nothing was ever sent, or the vendor has proved that nothing was made.
@@ -234,18 +234,19 @@ fn unreachable_while_leaving() -> Step {
 }
 
 /// Draining comes before the first delete and never after it; past the deadline it is over.
-fn drain(claim: &Claim, seen: &Seen, limits: &Limits, now: Time, deleted: Time) -> Option<Step> {
+fn drain(claim: &Claim, seen: &Seen, limits: &Limits, now: Time) -> Option<Step> {
     let NodeSeen::One(node) = &seen.node else { return None };
     let over = claim.drain_deadline.is_some_and(|deadline| now >= deadline);
     if !claim.registered || claim.terminating.is_some() || over {
         return None;
     }
-    let rested = deleted.after(limits.drain);
-    if !node.disrupted || node.pods > 0 {
-        Some(Step::Drain)
-    } else if now < rested {
-        Some(Step::Wait { until: Some(rested), reason: WaitReason::Draining })
-    } else {
-        None
+    // Counted from the taint: a controller that was away when the claim was deleted taints much later.
+    let rested = node.disrupted.filter(|_| node.pods == 0).map(|tainted| tainted.after(limits.drain));
+    match rested {
+        None => Some(Step::Drain),
+        Some(rested) if now < rested => {
+            Some(Step::Wait { until: Some(rested), reason: WaitReason::Draining })
+        }
+        Some(_) => None,
     }
 }

@@ -103,12 +103,23 @@ fn a_deletion_drains_first_and_gives_a_late_binding_time() {
     let claim = Claim { deleted: Some(at(100)), ..running() };
     let node =
         |disrupted, pods| with_node(NodeFacts { ready: true, disrupted, pods, ..NodeFacts::default() });
-    assert_eq!(step(&claim, &node(false, 0), 100), Step::Drain);
-    assert_eq!(step(&claim, &node(true, 1), 100), Step::Drain);
-    assert!(matches!(step(&claim, &node(true, 0), 101), Step::Wait { reason: WaitReason::Draining, .. }));
-    assert_eq!(step(&claim, &node(true, 0), 105), Step::Destroy);
+    assert_eq!(step(&claim, &node(None, 0), 100), Step::Drain);
+    assert_eq!(step(&claim, &node(Some(at(100)), 1), 100), Step::Drain);
+    let wait = Step::Wait { until: Some(at(105)), reason: WaitReason::Draining };
+    assert_eq!(step(&claim, &node(Some(at(100)), 0), 101), wait);
+    assert_eq!(step(&claim, &node(Some(at(100)), 0), 105), Step::Destroy);
     let late = Claim { drain_deadline: Some(at(160)), ..claim };
-    assert_eq!(step(&late, &node(true, 3), 160), Step::Destroy);
+    assert_eq!(step(&late, &node(Some(at(100)), 3), 160), Step::Destroy);
+}
+
+#[test]
+fn a_late_binding_has_its_time_from_the_taint_and_not_from_the_deletion() {
+    let claim = Claim { deleted: Some(at(100)), ..running() };
+    let tainted =
+        |seconds| with_node(NodeFacts { ready: true, disrupted: Some(at(seconds)), ..NodeFacts::default() });
+    let wait = Step::Wait { until: Some(at(205)), reason: WaitReason::Draining };
+    assert_eq!(step(&claim, &tainted(200), 201), wait, "the controller was away for a while");
+    assert_eq!(step(&claim, &tainted(95), 100), Step::Destroy, "tainted and looked at again before");
 }
 
 #[test]
