@@ -9,7 +9,7 @@ use crate::{NodeClaim, NodePool, ScarpenterNodeClass};
 /// NodePool, NodeClaim and ScarpenterNodeClass, as they are applied.
 ///
 /// # Panics
-/// Never: a definition that was a definition before [`normalise`] is one after it.
+/// Never: a definition that was a definition before it was normalised is one after.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
     [NodePool::crd(), NodeClaim::crd(), ScarpenterNodeClass::crd()]

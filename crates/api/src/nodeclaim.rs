@@ -1,6 +1,7 @@
 //! `karpenter.sh/v1` NodeClaim: one request for one node, the unit of life.
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each struct, `pub` included, inside a function")]
+#![allow(clippy::duplicated_attributes, reason = "each printcolumn has a type of its own")]
 
 use std::collections::BTreeMap;
 

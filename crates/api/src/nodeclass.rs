@@ -1,6 +1,7 @@
 //! `scarpenter.sparecores.com/v1alpha1` ScarpenterNodeClass: which vendors and regions, and how machines join.
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each struct, `pub` included, inside a function")]
+#![allow(clippy::duplicated_attributes, reason = "each printcolumn has a type of its own")]
 
 use std::collections::BTreeMap;
 

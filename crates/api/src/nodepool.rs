@@ -1,6 +1,7 @@
 //! `karpenter.sh/v1` NodePool: the user's standing intent.
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each struct, `pub` included, inside a function")]
+#![allow(clippy::duplicated_attributes, reason = "each printcolumn has a type of its own")]
 
 use std::collections::BTreeMap;
 

@@ -72,14 +72,11 @@ pub fn problems(requirement: &Requirement) -> Vec<String> {
         Operator::Exists | Operator::DoesNotExist if count > 0 => {
             out.push(format!("{}: operator {operator} takes no value", requirement.key));
         }
-        Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte => {
-            if count != 1 || requirement.values[0].parse::<i64>().is_err() {
-                let values = requirement.values.join(", ");
-                out.push(format!(
-                    "{}: operator {operator} needs one integer, not [{values}]",
-                    requirement.key
-                ));
-            }
+        Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte
+            if count != 1 || requirement.values[0].parse::<i64>().is_err() =>
+        {
+            let values = requirement.values.join(", ");
+            out.push(format!("{}: operator {operator} needs one integer, not [{values}]", requirement.key));
         }
         _ => {}
     }

@@ -50,7 +50,6 @@ fn containers(spec: &PodSpec, status: Option<&PodStatus>, problems: &mut Vec<Str
             let requests = resized(container, seen(&container.name, true), infeasible, problems);
             total.add(&requests);
             sidecars.add(&requests);
-            start.max(&sidecars);
         } else {
             let mut step = specified(container.resources.as_ref(), problems);
             step.add(&sidecars);
