@@ -77,7 +77,7 @@ impl Price {
             clippy::cast_sign_loss,
             reason = "checked to be a positive, small integer"
         )]
-        let price = (micro >= 1.0 && micro < 1e15).then(|| Self(micro as u64));
+        let price = (1.0..1e15).contains(&micro).then_some(Self(micro as u64));
         price
     }
 
