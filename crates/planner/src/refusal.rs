@@ -199,7 +199,7 @@ impl<'p, 'a> Table<'p, 'a> {
             "taints",
             |ground, case| {
                 let mut all = ground.requirements.intersect(case.term);
-                match tolerate::missing(ground.taints(), tolerations, &all) {
+                match tolerate::missing(ground.taints(), tolerations, case.term) {
                     Err(_) => case.left.clear(),
                     Ok(tolerated) => {
                         narrow(&mut all, ground, &tolerated);

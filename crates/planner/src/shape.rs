@@ -101,8 +101,8 @@ impl Shape {
         if ground.broken.is_some() || defines(&ground.requirements, wish).is_some() {
             return None;
         }
+        let tolerated = tolerate::missing(ground.taints(), &self.tolerations, wish).ok()?;
         let mut requirements = ground.requirements.intersect(wish);
-        let tolerated = tolerate::missing(ground.taints(), &self.tolerations, &requirements).ok()?;
         narrow(&mut requirements, ground, &tolerated);
         let mut selection = market.snapshot.select(&requirements);
         selection.and(&ground.selection);
