@@ -75,8 +75,9 @@ impl std::fmt::Display for BadInput {
 
 fn fail(error: &anyhow::Error) -> ExitCode {
     let bad_input = error.downcast_ref::<BadInput>().is_some();
-    let words: Vec<String> =
-        error.chain().filter(|cause| !cause.is::<BadInput>()).map(ToString::to_string).collect();
+    // A context is not found by type in the chain, only by what it says.
+    let mark = BadInput.to_string();
+    let words: Vec<String> = error.chain().map(ToString::to_string).filter(|words| *words != mark).collect();
     eprintln!("scarpenter: {}", words.join(": "));
     if bad_input { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
