@@ -1,4 +1,4 @@
-//! The temporary folder of one control plane, and the removal of those whose owner was killed.
+//! A temporary folder with an owner, and the removal of those whose owner was killed.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,16 +13,21 @@ const KEPT: &str = "kept";
 /// A unix socket's path may have 107 bytes, and ours end in up to 40 of their own.
 const LONGEST_PARENT: usize = 48;
 
-/// A folder that only this user may read; it goes when dropped, unless kept.
+/// A temporary folder that only this user may read; it goes when dropped, unless kept.
+///
+/// After a SIGKILL of its owner the next one that is made, by any process of the user, removes it.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     folder: TempDir,
     _owner: File,
 }
 
 impl Folder {
     /// Makes the folder, and removes those of owners that no longer live.
-    pub(crate) fn make() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When the system's folder for temporary files cannot be written.
+    pub fn make() -> io::Result<Self> {
         Self::make_in(&parent())
     }
 
@@ -37,12 +42,17 @@ impl Folder {
         Ok(Self { folder, _owner: owner })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is; short enough for unix sockets in it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Leaves the folder where it is.
-    pub(crate) fn keep(mut self) -> io::Result<PathBuf> {
+    ///
+    /// # Errors
+    /// When it cannot be marked as kept; it goes then.
+    pub fn keep(mut self) -> io::Result<PathBuf> {
         File::create(self.path().join(KEPT))?;
         self.folder.disable_cleanup(true);
         Ok(self.path().to_owned())

@@ -55,6 +55,7 @@ mod ready;
 
 pub use binaries::{Binaries, BuildError, KUBERNETES_VERSION, Progress};
 pub use control_plane::{ControlPlane, StartError};
+pub use folder::Folder;
 pub use options::Options;
 pub use process::{Lifetime, Process, ProcessError};
 pub use program::Program;

@@ -1,0 +1,111 @@
+//! Objects that the demo puts into the cluster, and takes out again where it is not its own.
+
+use anyhow::{Context, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client, ResourceExt};
+use scarpenter_api::{NodePool, crds};
+
+const BOOTSTRAP_RBAC: &str = include_str!("../../../../deploy/rbac/bootstrap.yaml");
+const EXAMPLE: &str = include_str!("../../../../deploy/examples/default.yaml");
+
+/// What was not there before, in the order in which it was made.
+#[derive(Default)]
+pub(super) struct Applied(Vec<(Api<DynamicObject>, String, String)>);
+
+impl Applied {
+    /// Creates the definitions, the rights of booting machines, and the example class and pools.
+    ///
+    /// Definitions and rights that exist are left as they are; a class or pool that exists is somebody's, and refused.
+    pub(super) async fn apply(&mut self, client: &Client) -> anyhow::Result<()> {
+        for crd in crds::all() {
+            let object = serde_json::to_value(&crd).and_then(serde_json::from_value);
+            self.create(client, object.context("read the definitions")?).await?;
+            wait_until_served(client, &crd).await?;
+        }
+        refuse_pools_of_others(client).await?;
+        for object in read(BOOTSTRAP_RBAC)? {
+            self.create(client, object).await?;
+        }
+        for object in read(EXAMPLE)? {
+            let name = what(&object);
+            if !self.create(client, object).await? {
+                bail!("the cluster has {name} already: the demo would act on what is not its own");
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates an object, or leaves the one that is there: `false`.
+    pub(super) async fn create(&mut self, client: &Client, object: DynamicObject) -> anyhow::Result<bool> {
+        let name = what(&object);
+        let types = object.types.as_ref().context("an object without a kind")?;
+        let gvk = GroupVersionKind::try_from(types).with_context(|| format!("read the kind of {name}"))?;
+        let (resource, _) = kube::discovery::pinned_kind(client, &gvk)
+            .await
+            .with_context(|| format!("find the kind of {name}"))?;
+        let api: Api<DynamicObject> = match object.namespace() {
+            Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        match api.create(&PostParams::default(), &object).await {
+            Ok(_) => {
+                self.0.push((api, object.name_any(), name));
+                Ok(true)
+            }
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
+            Err(error) => Err(error).with_context(|| format!("create {name}")),
+        }
+    }
+
+    /// Deletes what was made, the newest first, and says what could not be deleted.
+    pub(super) async fn delete(&mut self) -> Vec<String> {
+        let mut left = Vec::new();
+        for (api, name, what) in std::mem::take(&mut self.0).into_iter().rev() {
+            match api.delete(&name, &DeleteParams::default()).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => left.push(format!("{what} ({error})")),
+            }
+        }
+        left
+    }
+
+    /// Names of what was made.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|(_, _, what)| what.as_str()).collect()
+    }
+}
+
+fn read(text: &str) -> anyhow::Result<Vec<DynamicObject>> {
+    serde_saphyr::from_multiple(text).context("read an embedded file")
+}
+
+fn what(object: &DynamicObject) -> String {
+    let kind = object.types.as_ref().map_or("object", |types| types.kind.as_str());
+    format!("{kind} {}", object.name_any())
+}
+
+/// Pools of ours mean a controller of ours, perhaps asleep: two would buy side by side.
+async fn refuse_pools_of_others(client: &Client) -> anyhow::Result<()> {
+    let pools: Api<NodePool> = Api::all(client.clone());
+    let pools = pools.list(&Default::default()).await.context("list NodePools")?;
+    match pools.iter().find(|pool| pool.spec.template.spec.node_class_ref.is_ours()) {
+        Some(pool) => bail!(
+            "NodePool {} shows that scarpenter is used in this cluster: the demo stays out",
+            pool.name_any()
+        ),
+        None => Ok(()),
+    }
+}
+
+async fn wait_until_served(client: &Client, crd: &CustomResourceDefinition) -> anyhow::Result<()> {
+    use kube::runtime::{conditions, wait::await_condition};
+    let name = crd.name_any();
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let served = await_condition(api, &name, conditions::is_crd_established());
+    let waited = tokio::time::timeout(super::STEP_LIMIT, served).await;
+    waited.with_context(|| format!("{name} is not served"))?.with_context(|| format!("wait for {name}"))?;
+    Ok(())
+}

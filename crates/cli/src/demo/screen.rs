@@ -1,0 +1,96 @@
+//! What the person sees: a picture redrawn in place on a terminal, plain lines elsewhere.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Plain lines about one thing that goes on come this far apart.
+const REPEAT_AFTER: Duration = Duration::from_secs(30);
+
+/// Standard output, as a terminal or as anything else.
+pub(super) struct Screen {
+    terminal: bool,
+    drawn: usize,
+    told: Option<(String, Instant)>,
+}
+
+impl Screen {
+    pub(super) fn of_stdout() -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Self { terminal: std::io::stdout().is_terminal() && !dumb, drawn: 0, told: None }
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// A line that stays.
+    pub(super) fn say(&mut self, line: &str) {
+        self.put(&[line.to_owned()]);
+        self.drawn = 0;
+    }
+
+    /// How something goes on: redrawn on a terminal, elsewhere said when `what` changes and from time to time.
+    pub(super) fn progress(&mut self, what: &str, line: &str) {
+        if self.terminal {
+            self.put(&[line.to_owned()]);
+            self.drawn = 1;
+        } else if self.told.as_ref().is_none_or(|(told, at)| told != what || at.elapsed() > REPEAT_AFTER) {
+            self.told = Some((what.to_owned(), Instant::now()));
+            self.put(&[line.to_owned()]);
+        }
+    }
+
+    /// Redraws a picture in place of the one before; nothing where that cannot be done.
+    pub(super) fn draw(&mut self, lines: &[String]) {
+        if self.terminal {
+            self.put(lines);
+            self.drawn = lines.len();
+        }
+    }
+
+    /// Leaves what is drawn where it is.
+    pub(super) fn settle(&mut self) {
+        self.drawn = 0;
+    }
+
+    /// A reader that has gone away is no reason to stop half way.
+    fn put(&self, lines: &[String]) {
+        let mut out = Vec::new();
+        if self.drawn > 0 {
+            out.extend(format!("\x1b[{}A\x1b[J", self.drawn).into_bytes());
+        }
+        // A wrapped line would be two, and the next picture would start too low.
+        let (start, end) = if self.terminal { ("\x1b[?7l", "\x1b[?7h") } else { ("", "") };
+        for line in lines {
+            out.extend(format!("{start}{line}{end}\n").into_bytes());
+        }
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(&out).and_then(|()| stdout.flush()).ok();
+    }
+}
+
+/// Columns as wide as their widest cell, two spaces apart.
+pub(super) fn columns(rows: &[Vec<String>]) -> Vec<String> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or_default()).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_under_each_other() {
+        let rows =
+            [vec!["POD".to_owned(), "STATE".to_owned()], vec!["exact-aws".to_owned(), "gone".to_owned()]];
+        assert_eq!(columns(&rows), ["POD        STATE", "exact-aws  gone"]);
+    }
+}
