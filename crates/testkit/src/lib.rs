@@ -1,1 +1,3 @@
-//! Fake cloud, crash simulator and builders for tests.
+//! What tests share and nothing shipped uses: a cloud that misbehaves, and controllers that die in it.
+
+pub mod crash;
