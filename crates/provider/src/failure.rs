@@ -210,16 +210,54 @@ fn cause_of(code: Code, reason: &str) -> Option<Cause> {
 
 impl From<Failure> for Status {
     fn from(failure: Failure) -> Self {
-        let mut details = ErrorDetails::new();
-        if let Some(reason) = failure.cause.reason() {
-            let metadata = HashMap::from([(SCOPE.to_owned(), failure.scope.as_str().to_owned())]);
-            details.set_error_info(reason, DOMAIN, metadata);
-        }
-        if let Some(delay) = failure.retry_after {
-            details.set_retry_info(Some(delay));
-        }
-        Self::with_error_details(failure.cause.code(), failure.message, details)
+        let Failure { cause, scope, retry_after, message } = failure;
+        let reason = cause.reason();
+        status(cause.code(), reason, reason.map(|_| scope), retry_after, message)
     }
+}
+
+/// Any status with details, also such as the contract does not name.
+#[must_use]
+pub fn status(
+    code: Code,
+    reason: Option<&str>,
+    scope: Option<Scope>,
+    retry_after: Option<Duration>,
+    message: impl Into<String>,
+) -> Status {
+    let mut details = ErrorDetails::new();
+    if let Some(reason) = reason {
+        let scope = scope.map(|scope| (SCOPE.to_owned(), scope.as_str().to_owned()));
+        details.set_error_info(reason, DOMAIN, scope.into_iter().collect::<HashMap<_, _>>());
+    }
+    if let Some(delay) = retry_after {
+        details.set_retry_info(Some(delay));
+    }
+    Status::with_error_details(code, message, details)
+}
+
+/// The code that a name such as `RESOURCE_EXHAUSTED` stands for; never `OK`.
+#[must_use]
+pub fn code_named(name: &str) -> Option<Code> {
+    Some(match name {
+        "CANCELLED" => Code::Cancelled,
+        "UNKNOWN" => Code::Unknown,
+        "INVALID_ARGUMENT" => Code::InvalidArgument,
+        "DEADLINE_EXCEEDED" => Code::DeadlineExceeded,
+        "NOT_FOUND" => Code::NotFound,
+        "ALREADY_EXISTS" => Code::AlreadyExists,
+        "PERMISSION_DENIED" => Code::PermissionDenied,
+        "RESOURCE_EXHAUSTED" => Code::ResourceExhausted,
+        "FAILED_PRECONDITION" => Code::FailedPrecondition,
+        "ABORTED" => Code::Aborted,
+        "OUT_OF_RANGE" => Code::OutOfRange,
+        "UNIMPLEMENTED" => Code::Unimplemented,
+        "INTERNAL" => Code::Internal,
+        "UNAVAILABLE" => Code::Unavailable,
+        "DATA_LOSS" => Code::DataLoss,
+        "UNAUTHENTICATED" => Code::Unauthenticated,
+        _ => return None,
+    })
 }
 
 /// A message of someone else, fit for an event: one line, bounded.
