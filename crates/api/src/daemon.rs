@@ -13,7 +13,7 @@ use crate::pod;
 pub fn parse(set: &DaemonSet) -> Daemon {
     let namespace = set.metadata.namespace.as_deref().unwrap_or("default");
     let template = &set.spec.template;
-    let mut out = template.spec.as_ref().map(pod::from_spec).unwrap_or_default();
+    let mut out = template.spec.as_ref().map(|spec| pod::from_spec(spec, None)).unwrap_or_default();
     out.key = PodKey::new(namespace, set.metadata.name.as_deref().unwrap_or_default());
     out.uid = set.metadata.uid.clone().unwrap_or_default();
     out.created = set.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());

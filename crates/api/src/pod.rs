@@ -1,6 +1,6 @@
 //! Pods: what one asks for, and what may be done with it.
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use scarpenter_core::pod as core;
 use scarpenter_core::pod::PodKey;
 use scarpenter_core::resources::Resources;
@@ -20,11 +20,8 @@ pub use state::{
 /// Reads a pod that wants a place. What is malformed or not decided yet is named in `invalid` and `undecided`.
 #[must_use]
 pub fn parse(pod: &Pod) -> core::Pod {
-    let mut out = pod.spec.as_ref().map(from_spec).unwrap_or_default();
-    let (requests, problems) = requests::count(pod.spec.as_ref(), pod.status.as_ref());
-    out.requests = requests;
-    out.invalid.retain(|words| !words.starts_with(requests::PROBLEM));
-    out.invalid.extend(problems);
+    let spec = pod.spec.as_ref();
+    let mut out = spec.map(|spec| from_spec(spec, pod.status.as_ref())).unwrap_or_default();
     out.key = key(pod);
     out.uid = pod.metadata.uid.clone().unwrap_or_default();
     out.created = pod.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
@@ -47,9 +44,9 @@ pub fn requests(pod: &Pod) -> Resources {
 }
 
 /// What a spec asks for: all of core's pod but its names and labels.
-pub(crate) fn from_spec(spec: &PodSpec) -> core::Pod {
+pub(crate) fn from_spec(spec: &PodSpec, status: Option<&PodStatus>) -> core::Pod {
     let mut out = core::Pod::default();
-    let (requests, problems) = requests::count(Some(spec), None);
+    let (requests, problems) = requests::count(Some(spec), status);
     out.requests = requests;
     out.invalid.extend(problems);
     demands::read(spec, &mut out);

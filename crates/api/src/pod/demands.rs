@@ -22,12 +22,9 @@ pub(super) fn read(spec: &PodSpec, out: &mut Pod) {
         required_terms(node, out);
         preferred_terms(node, out);
     }
-    for toleration in spec.tolerations.iter().flatten() {
-        match parse_toleration(toleration) {
-            Ok(toleration) => out.tolerations.push(toleration),
-            Err(words) => out.invalid.push(words),
-        }
-    }
+    let (tolerations, problems) = tolerations(spec);
+    out.tolerations = tolerations;
+    out.invalid.extend(problems);
     out.undecided.extend(undecided(spec).into_iter().map(str::to_owned));
 }
 
@@ -102,6 +99,18 @@ fn parse_line(line: &NodeSelectorRequirement) -> Result<Requirement, String> {
         values: line.values.clone().unwrap_or_default(),
         min_values: None,
     })
+}
+
+/// Tolerations, and what is wrong with those that are left out.
+pub(super) fn tolerations(spec: &PodSpec) -> (Vec<Toleration>, Vec<String>) {
+    let mut out = (Vec::new(), Vec::new());
+    for toleration in spec.tolerations.iter().flatten() {
+        match parse_toleration(toleration) {
+            Ok(toleration) => out.0.push(toleration),
+            Err(words) => out.1.push(words),
+        }
+    }
+    out
 }
 
 fn parse_toleration(toleration: &WireToleration) -> Result<Toleration, String> {

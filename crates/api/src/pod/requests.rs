@@ -8,9 +8,6 @@ use scarpenter_core::resources::{self, Resources};
 
 use crate::quantity;
 
-/// How every problem found here begins.
-pub(super) const PROBLEM: &str = "resources: ";
-
 /// Sum of a pod's requests with `pods: 1`, and what could not be read.
 ///
 /// The defaults that the API server would fill in are filled in here too, so that a file and an object give the same.
@@ -28,7 +25,7 @@ pub(super) fn count(spec: Option<&PodSpec>, status: Option<&PodStatus>) -> (Reso
     out.set(resources::PODS, 1);
     problems.sort();
     problems.dedup();
-    (out, problems.into_iter().map(|words| format!("{PROBLEM}{words}")).collect())
+    (out, problems.into_iter().map(|words| format!("resources: {words}")).collect())
 }
 
 /// The larger of what runs in the end and of what runs at any step of the start.

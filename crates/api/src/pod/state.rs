@@ -5,7 +5,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use scarpenter_core::label;
 use scarpenter_core::pod::{Taint, TaintEffect, untolerated};
 
-use super::from_spec;
+use super::demands;
 use crate::duration;
 
 /// Whether a machine may be made for it: the scheduler found no place, and nobody else will put it somewhere (SCH-1).
@@ -75,7 +75,7 @@ pub fn tolerates_disrupted(pod: &Pod) -> bool {
         value: String::new(),
         effect: TaintEffect::NoSchedule,
     };
-    let tolerations = pod.spec.as_ref().map(|spec| from_spec(spec).tolerations).unwrap_or_default();
+    let tolerations = pod.spec.as_ref().map(|spec| demands::tolerations(spec).0).unwrap_or_default();
     untolerated(&[taint], &tolerations, true).is_none()
 }
 
