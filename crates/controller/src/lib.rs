@@ -1,1 +1,135 @@
 //! Observes the cluster, asks core and planner what to do, and does it.
+//!
+//! One process acts at a time (a Lease decides); everything durable is in the Kubernetes API, and whatever a process that
+//! dies leaves half done is taken up by the facts on the claims.
+
+mod class;
+mod clock;
+mod connect;
+mod context;
+pub mod csr;
+mod disruption;
+mod event;
+mod join;
+mod leader;
+mod lifecycle;
+mod metrics;
+mod orphans;
+mod pods;
+mod pool;
+mod provisioner;
+mod serve;
+mod settings;
+mod stock;
+mod sweep;
+mod user_claim;
+mod vendors;
+mod watch;
+
+use std::sync::Arc;
+
+use kube::Config;
+use scarpenter_core::snapshot::Snapshot;
+use tokio::sync::watch as signal;
+use tokio_util::sync::CancellationToken;
+
+pub use connect::Error;
+pub use settings::Settings;
+pub use sweep::Swept;
+
+use crate::context::Context;
+use crate::leader::Leader;
+
+/// Runs the controller until `shutdown` is cancelled, and returns when what it had in flight is done.
+///
+/// # Errors
+/// When the cluster or a port cannot be used at the start, or when leadership is lost.
+pub async fn run(config: Config, settings: Settings, catalog: Arc<Snapshot>, shutdown: CancellationToken) -> Result<(), Error> {
+    let (ready, readiness) = signal::channel(Err("not connected yet".to_owned()));
+    let (context, woken) = connect::connect(&config, settings, catalog).await?;
+    let context = Arc::new(context);
+    let settings = &context.settings;
+    serve::start(settings.bind, settings.metrics_port, settings.health_port, Arc::clone(&context.metrics), readiness).await?;
+    connect::wait_for_crds(&context, &ready, &shutdown).await?;
+    let leader = settings.lease.as_ref().map(|lease| Leader::new(&context.client, &settings.namespace, lease, &identity()));
+    // A candidate is ready: it holds its place warm.
+    let _ = ready.send(Ok(()));
+    if let Some(leader) = &leader {
+        tokio::select! {
+            () = leader.acquire() => tracing::info!("leading"),
+            () = shutdown.cancelled() => return Ok(()),
+        }
+    }
+    let outcome = lead(&context, config, woken, leader.as_ref(), shutdown).await;
+    if let Some(leader) = leader.filter(|_| outcome.is_ok()) {
+        leader.release().await;
+    }
+    outcome
+}
+
+/// One pass of the sweep, without the rest of the controller.
+///
+/// # Errors
+/// When the cluster cannot be reached.
+pub async fn sweep(config: Config, settings: Settings, dry_run: bool) -> Result<Vec<Swept>, Error> {
+    let (context, _woken) = connect::connect(&config, settings, Arc::default()).await?;
+    connect::capabilities_once(&context).await;
+    Ok(sweep::pass(&context, dry_run).await)
+}
+
+/// All loops of the leader. They end with `shutdown`; creates in flight are waited for.
+async fn lead(
+    context: &Arc<Context>,
+    config: Config,
+    woken: tokio::sync::mpsc::UnboundedReceiver<String>,
+    leader: Option<&Leader>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let mut tasks = tokio::task::JoinSet::new();
+    let (synced, mut all_synced) = signal::channel(0usize);
+    tasks.spawn({
+        let context = Arc::clone(context);
+        async move { watch::run(&context, &synced).await }
+    });
+    for vendor in context.vendors.names() {
+        tasks.spawn(vendors::watch_health(Arc::clone(context), vendor.clone()));
+        tasks.spawn(vendors::watch_machines(Arc::clone(context), vendor));
+    }
+    // Nothing is decided before every kind has been listed once.
+    tokio::select! {
+        _ = all_synced.wait_for(|count| *count == watch::KINDS) => {}
+        () = shutdown.cancelled() => return Ok(()),
+    }
+    tracing::info!("caches synced");
+    let stop = shutdown.clone();
+    let lives = tokio::spawn(lifecycle::run(Arc::clone(context), woken, async move { stop.cancelled().await }));
+    tasks.spawn(class::run(Arc::clone(context), config));
+    tasks.spawn(pool::run(Arc::clone(context)));
+    tasks.spawn(csr::run(Arc::clone(context)));
+    tasks.spawn(provisioner::run(Arc::clone(context)));
+    tasks.spawn(disruption::run(Arc::clone(context)));
+    tasks.spawn(orphans::run(Arc::clone(context)));
+    tasks.spawn(pods::run(Arc::clone(context)));
+    tasks.spawn(sweep::run(Arc::clone(context)));
+    let lost = async {
+        match leader {
+            Some(leader) => leader.keep().await,
+            None => std::future::pending().await,
+        }
+    };
+    let outcome = tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        () = lost => Err(Error::LeadershipLost),
+    };
+    shutdown.cancel();
+    let _ = lives.await;
+    context.inflight.wait().await;
+    tasks.abort_all();
+    outcome
+}
+
+/// Holder of the lease: the pod's (or host's) name and something random.
+fn identity() -> String {
+    let name = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "scarpenter".to_owned());
+    format!("{name}_{}", scarpenter_core::name::base36(rand::random(), 8))
+}

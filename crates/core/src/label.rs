@@ -80,6 +80,8 @@ pub const FINALIZER: &str = "karpenter.sh/termination";
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 /// Annotation: the offering a claim is bound to, JSON.
 pub const LAUNCH: &str = "scarpenter.sparecores.com/launch";
+/// Annotation: UIDs of the pods that a claim was made for, by comma; so a restart does not buy for them again.
+pub const PODS: &str = "scarpenter.sparecores.com/pods";
 /// Annotation: time of the latest create, RFC 3339.
 pub const ATTEMPT: &str = "scarpenter.sparecores.com/attempt";
 /// Annotation: the definite refusal that proves that no machine was made.

@@ -1,3 +1,7 @@
 //! The approver of kubelet certificates: only a live claim's machine gets one, and only in its own name.
 
+mod approve;
 pub mod decide;
+
+pub(crate) use approve::run;
+pub(crate) use decide::{BOOTSTRAP_GROUP, CLIENT_SIGNER};

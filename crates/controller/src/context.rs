@@ -1,0 +1,208 @@
+//! What every part of the controller shares.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::Client;
+use scarpenter_api::NodeClaim;
+use scarpenter_core::name::{ClaimUid, ClusterId, Vendor};
+use scarpenter_core::snapshot::Snapshot;
+use scarpenter_index::View;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::event::Events;
+use crate::join::Authorities;
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+use crate::stock::Stock;
+use crate::vendors::Vendors;
+
+/// Handles and memories. Everything durable is in the Kubernetes API; what is in here may be lost at any time.
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) settings: Settings,
+    pub(crate) cluster: ClusterId,
+    pub(crate) catalog: Arc<Snapshot>,
+    pub(crate) vendors: Vendors,
+    pub(crate) events: Events,
+    pub(crate) metrics: Arc<Metrics>,
+    /// What is usable of each class, as of its latest check.
+    pub(crate) classes: Mutex<BTreeMap<String, ClassState>>,
+    pub(crate) server: Server,
+    pub(crate) authorities: Authorities,
+    pub(crate) wake: Wake,
+    pub(crate) inflight: Inflight,
+    view: Mutex<View>,
+    stock: Mutex<Stock>,
+    /// Latest own write of each claim, since the watch may be behind it.
+    written: Mutex<HashMap<ClaimUid, Arc<NodeClaim>>>,
+    /// Ids of bootstrap tokens of self-tests that are running; nobody else answers for them.
+    pub(crate) self_tests: Mutex<Vec<String>>,
+}
+
+/// What every machine must know of the API server.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    /// Address that the controller itself uses.
+    pub(crate) url: String,
+    /// Version, such as `v1.37.2`.
+    pub(crate) version: String,
+}
+
+/// What is usable of a class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClassState {
+    /// Condition Ready.
+    pub(crate) ready: bool,
+    /// Vendors that answered that the class can be used.
+    pub(crate) vendors: Vec<Vendor>,
+    /// Why it is not ready.
+    pub(crate) why: String,
+}
+
+/// Who waits for what.
+pub(crate) struct Wake {
+    /// Names of claims to look at.
+    claims: mpsc::UnboundedSender<String>,
+    /// Pending pods to plan.
+    pub(crate) pods: Notify,
+    /// Classes to look at.
+    pub(crate) classes: Notify,
+    /// Pools to look at.
+    pub(crate) pools: Notify,
+    /// Nodes without a claim to look at.
+    pub(crate) orphans: Notify,
+}
+
+/// Counts effects that must not be dropped; shutdown waits for them.
+#[derive(Debug)]
+pub(crate) struct Inflight(watch::Sender<usize>);
+
+/// One effect in flight.
+#[derive(Debug)]
+pub(crate) struct Guard<'a>(&'a Inflight);
+
+impl Inflight {
+    pub(crate) fn begin(&self) -> Guard<'_> {
+        self.0.send_modify(|count| *count += 1);
+        Guard(self)
+    }
+
+    /// Returns when nothing is in flight.
+    pub(crate) async fn wait(&self) {
+        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+impl Default for Inflight {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Wake {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
+        let (claims, receiver) = mpsc::unbounded_channel();
+        let wake = Self {
+            claims,
+            pods: Notify::new(),
+            classes: Notify::new(),
+            pools: Notify::new(),
+            orphans: Notify::new(),
+        };
+        (wake, receiver)
+    }
+
+    /// Looks at a claim again soon.
+    pub(crate) fn claim(&self, name: &str) {
+        // The receiver ends only with the process.
+        let _ = self.claims.send(name.to_owned());
+    }
+}
+
+/// What a context is made of.
+pub(crate) struct Parts {
+    pub(crate) client: Client,
+    pub(crate) settings: Settings,
+    pub(crate) vendors: Vendors,
+    pub(crate) cluster: ClusterId,
+    pub(crate) catalog: Arc<Snapshot>,
+    pub(crate) server: Server,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Context {
+    pub(crate) fn new(parts: Parts) -> (Self, mpsc::UnboundedReceiver<String>) {
+        let Parts { client, settings, vendors, cluster, catalog, server, metrics } = parts;
+        let (wake, receiver) = Wake::new();
+        let context = Self {
+            vendors,
+            events: Events::new(&settings.component),
+            client,
+            settings,
+            cluster,
+            catalog,
+            metrics,
+            classes: Mutex::default(),
+            server,
+            authorities: Authorities::default(),
+            wake,
+            inflight: Inflight::default(),
+            view: Mutex::default(),
+            stock: Mutex::default(),
+            written: Mutex::default(),
+            self_tests: Mutex::default(),
+        };
+        (context, receiver)
+    }
+
+    /// The cluster as known; never held over an await.
+    pub(crate) fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The memory of refusals; never held over an await.
+    pub(crate) fn stock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// State of a class as of its latest check.
+    pub(crate) fn class_state(&self, name: &str) -> ClassState {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned().unwrap_or_default()
+    }
+
+    /// Remembers an own write, so that a look does not start from an older state.
+    pub(crate) fn wrote(&self, claim: &NodeClaim) {
+        let object = Arc::new(claim.clone());
+        if let Some(uid) = &claim.metadata.uid {
+            self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(ClaimUid::new(uid.clone()), Arc::clone(&object));
+        }
+        self.view().apply_claim(object);
+    }
+
+    /// Forgets the own writes of a claim that is gone.
+    pub(crate) fn forget(&self, uid: &ClaimUid) {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    /// The newer of what was read and what was written last.
+    pub(crate) fn newest(&self, read: Arc<NodeClaim>) -> Arc<NodeClaim> {
+        let uid = ClaimUid::new(read.metadata.uid.clone().unwrap_or_default());
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        match written.get(&uid) {
+            Some(own) if version(own) > version(&read) => Arc::clone(own),
+            _ => read,
+        }
+    }
+}
+
+/// Resource versions of one object grow; Kubernetes lets clients compare them since 1.35.
+fn version(claim: &NodeClaim) -> u64 {
+    claim.metadata.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0)
+}

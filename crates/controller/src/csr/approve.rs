@@ -1,0 +1,178 @@
+//! Watches certificate requests, asks [`decide`](super::decide::decide), and writes the answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
+use scarpenter_api::event;
+use scarpenter_core::label;
+use scarpenter_core::name::ClaimUid;
+use scarpenter_index::ClaimRecord;
+use serde_json::json;
+
+use super::decide::{Candidate, Claims, Decision, decide};
+use crate::context::Context;
+use crate::event::Severity;
+use crate::join;
+use crate::lifecycle::{Error, annotate};
+
+/// Requests that are decided in parallel.
+const PARALLEL: usize = 32;
+const BOOTSTRAP_USER: &str = "system:bootstrap:";
+
+/// Decides requests for ever.
+pub(crate) async fn run(context: Arc<Context>) {
+    let api = Api::<CertificateSigningRequest>::all(context.client.clone());
+    let requests = watcher(api, watcher::Config::default()).default_backoff().applied_objects();
+    let context = &context;
+    requests
+        .filter_map(|request| async move { request.map_err(|error| tracing::warn!(%error, "watch of certificate requests interrupted")).ok() })
+        .for_each_concurrent(PARALLEL, |request| async move {
+            if let Err(error) = answer(context, &request).await {
+                let name = request.name_any();
+                tracing::error!(request = name, error = %crate::provisioner::chain(&error), "certificate request not answered");
+            }
+        })
+        .await;
+}
+
+async fn answer(context: &Context, request: &CertificateSigningRequest) -> Result<(), Error> {
+    if request.status.as_ref().is_some_and(|status| status.conditions.is_some()) || is_self_test(context, request) {
+        return Ok(());
+    }
+    // A claim that was written by another look meanwhile costs one more round, not a machine.
+    for _ in 0..5 {
+        let facts = Facts::gather(context, request).await?;
+        match decide(request, &facts) {
+            Decision::NotOurs => return Ok(()),
+            Decision::Deny { reason, message, claim } => {
+                tracing::warn!(request = request.name_any(), reason = reason.as_str(), message, "certificate denied");
+                write(context, request, "Denied", reason.as_str(), &message).await?;
+                return tell(context, request, claim.as_ref(), &message).await;
+            }
+            Decision::Approve { claim, key_sha256 } => match record_key(context, &claim, key_sha256).await {
+                Ok(()) => return write(context, request, "Approved", "Claim", "asked by the machine of a live NodeClaim").await,
+                Err(error) if error.is_race() => {}
+                Err(error) => return Err(error),
+            },
+        }
+    }
+    Err(Error::Stale("the claim"))
+}
+
+fn is_self_test(context: &Context, request: &CertificateSigningRequest) -> bool {
+    let user = request.spec.username.as_deref().unwrap_or_default();
+    let running = context.self_tests.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    user.strip_prefix(BOOTSTRAP_USER).is_some_and(|id| running.iter().any(|own| own == id))
+}
+
+/// The key's hash is on the claim before the approval, so that no second key is ever granted.
+async fn record_key(context: &Context, claim: &ClaimUid, key: Option<String>) -> Result<(), Error> {
+    let Some(key) = key else { return Ok(()) };
+    let record = context.view().claim_of(claim).cloned().ok_or(Error::Stale("the claim"))?;
+    let record = ClaimRecord::parse(context.newest(record.object));
+    annotate(context, &record, "record the client key", json!({label::CLIENT_KEY_SHA256: key})).await.map(drop)
+}
+
+async fn write(context: &Context, request: &CertificateSigningRequest, type_: &str, reason: &str, message: &str) -> Result<(), Error> {
+    let condition = CertificateSigningRequestCondition {
+        type_: type_.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        ..CertificateSigningRequestCondition::default()
+    };
+    let patch = json!({
+        "metadata": {"resourceVersion": request.resource_version()},
+        "status": {"conditions": [condition]},
+    });
+    let api = Api::<CertificateSigningRequest>::all(context.client.clone());
+    match api.patch_approval(&request.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(Error::kubernetes("answer the certificate request")(error)),
+    }
+}
+
+async fn tell(context: &Context, request: &CertificateSigningRequest, claim: Option<&ClaimUid>, message: &str) -> Result<(), Error> {
+    let record = claim.and_then(|uid| context.view().claim_of(uid).cloned());
+    let note = format!("certificate request {} denied: {message}", request.name_any());
+    match record {
+        Some(record) => context.events.publish(&context.client, &*record.object, Severity::Warning, event::CERTIFICATE_DENIED, &note).await,
+        None => context.events.publish(&context.client, request, Severity::Warning, event::CERTIFICATE_DENIED, &note).await,
+    }
+    Ok(())
+}
+
+/// What one decision may look at.
+struct Facts {
+    by_token: BTreeMap<String, Candidate>,
+    by_name: BTreeMap<String, Candidate>,
+    our_nodes: Vec<String>,
+}
+
+impl Facts {
+    /// Collects the claims that the request could be about.
+    async fn gather(context: &Context, request: &CertificateSigningRequest) -> Result<Self, Error> {
+        let user = request.spec.username.as_deref().unwrap_or_default();
+        let mut facts = Self { by_token: BTreeMap::new(), by_name: BTreeMap::new(), our_nodes: Vec::new() };
+        if let Some(id) = user.strip_prefix(BOOTSTRAP_USER) {
+            facts.by_token.extend(by_token(context, id).await?.map(|candidate| (id.to_owned(), candidate)));
+        }
+        if let Some(name) = user.strip_prefix("system:node:") {
+            let view = context.view();
+            if let Some(record) = view.claim(name) {
+                facts.by_name.insert(name.to_owned(), candidate(context, &view, record, String::new()));
+            }
+            let ours = view.claim(name).is_some()
+                || view.node(name).is_some_and(|node| node.provider_id.is_some() || node.labels.contains_key(label::NODE_CLASS));
+            facts.our_nodes.extend(ours.then(|| name.to_owned()));
+        }
+        Ok(facts)
+    }
+}
+
+/// The claim of a token, as the token's own Secret names it.
+async fn by_token(context: &Context, id: &str) -> Result<Option<Candidate>, Error> {
+    let tokens = Api::<Secret>::namespaced(context.client.clone(), join::TOKEN_NAMESPACE);
+    let token = tokens.get_opt(&join::token_name(id)).await.map_err(Error::kubernetes("read the bootstrap token"))?;
+    let Some(uid) = token.filter(|token| !join::is_expired(token)).as_ref().and_then(join::claim_of) else { return Ok(None) };
+    let view = context.view();
+    Ok(view.claim_of(&uid).map(|record| candidate(context, &view, record, id.to_owned())))
+}
+
+fn candidate(context: &Context, view: &scarpenter_index::View, record: &ClaimRecord, token_id: String) -> Candidate {
+    let claim = &record.claim;
+    let vendor = claim.launch.as_ref().map(|launch| &launch.offering.vendor);
+    let addresses = vendor.and_then(|vendor| context.vendors.get(vendor)).map(|slot| slot.addresses(&claim.uid));
+    let other = view.node(&claim.name).is_some_and(|node| node.provider_id.as_ref().is_none_or(|id| id.claim != claim.uid));
+    Candidate {
+        uid: claim.uid.clone(),
+        name: claim.name.clone(),
+        token_id,
+        live: claim.deleted.is_none(),
+        registered: claim.registered,
+        name_taken: other,
+        client_key_sha256: record.object.annotation(label::CLIENT_KEY_SHA256).map(str::to_owned),
+        addresses: addresses.into_iter().flatten().filter_map(|address| address.parse().ok()).collect(),
+    }
+}
+
+impl Claims for Facts {
+    fn by_token(&self, token_id: &str) -> Option<Candidate> {
+        self.by_token.get(token_id).cloned()
+    }
+
+    fn by_name(&self, name: &str) -> Option<Candidate> {
+        self.by_name.get(name).cloned()
+    }
+
+    fn is_our_node(&self, name: &str) -> bool {
+        self.our_nodes.iter().any(|own| own == name)
+    }
+}

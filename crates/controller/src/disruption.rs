@@ -1,0 +1,171 @@
+//! Empty nodes: candidates by the planner's rules, looked at again after a while, tainted, looked at through the API,
+//! and only then given up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use scarpenter_api::condition::{self, Status};
+use scarpenter_api::nodepool::DisruptionReason;
+use scarpenter_api::{event, pod, reason};
+use scarpenter_core::label;
+use scarpenter_core::lifecycle::Time;
+use scarpenter_core::name::ClaimUid;
+use scarpenter_index::{ClaimRecord, NodeRecord, View};
+use serde_json::json;
+
+use crate::clock;
+use crate::context::Context;
+use crate::event::Severity;
+use crate::lifecycle::{Error, delete_claim, pods_on, taint, write_status};
+use crate::provisioner::chain;
+
+/// The loop looks this often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Since when each claim's node has been empty, and since when it has been a candidate.
+#[derive(Default)]
+struct Memory {
+    empty: HashMap<ClaimUid, Instant>,
+    chosen: HashMap<ClaimUid, Instant>,
+}
+
+/// Looks for empty nodes for ever.
+pub(crate) async fn run(context: Arc<Context>) {
+    let mut memory = Memory::default();
+    heal(&context).await;
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let candidates = candidates(&context, &mut memory);
+        let ready: Vec<ClaimRecord> = candidates
+            .into_iter()
+            .filter(|record| memory.chosen.entry(record.claim.uid.clone()).or_insert_with(Instant::now).elapsed() >= context.settings.validation_delay)
+            .collect();
+        let disruptions = ready.iter().map(|record| async {
+            if let Err(error) = disrupt(&context, record).await {
+                tracing::warn!(claim = record.claim.name, error = %chain(&error), "empty node not disrupted");
+            }
+        });
+        futures::future::join_all(disruptions).await;
+    }
+}
+
+/// After a restart, a node that was tainted for a disruption that never came to its end loses the taint (DIS-2).
+async fn heal(context: &Context) {
+    let stale: Vec<(String, ClaimRecord)> = {
+        let view = context.view();
+        let tainted = view.nodes().filter(|node| node.is_disrupted() && !node.deleting);
+        let of_claim = |node: &NodeRecord| Some((node.name.clone(), view.claim_of(&node.provider_id.as_ref()?.claim)?.clone()));
+        tainted.filter_map(of_claim).filter(|(_, record)| record.claim.deleted.is_none()).collect()
+    };
+    for (node, record) in stale {
+        if let Err(error) = spare(context, &record, &node).await {
+            tracing::warn!(node, error = %chain(&error), "taint of an earlier disruption not removed");
+        }
+    }
+}
+
+/// Nodes that are empty, for long enough, and within their pool's budget.
+fn candidates(context: &Context, memory: &mut Memory) -> Vec<ClaimRecord> {
+    let view = context.view();
+    let now = Instant::now();
+    let empty: Vec<&ClaimRecord> = view.claims().filter(|record| is_empty(&view, record)).collect();
+    memory.empty.retain(|uid, _| empty.iter().any(|record| record.claim.uid == *uid));
+    let mut out: Vec<ClaimRecord> = Vec::new();
+    let mut left: HashMap<String, u32> = HashMap::new();
+    for record in empty {
+        let since = *memory.empty.entry(record.claim.uid.clone()).or_insert(now);
+        let Some(pool) = record.pool.as_deref().and_then(|pool| view.pool(pool)) else { continue };
+        let Some(after) = pool.consolidate_after() else { continue };
+        if now.duration_since(since) < after {
+            continue;
+        }
+        let room = left.entry(pool.name_any()).or_insert_with(|| budget(&view, pool));
+        if *room > 0 {
+            *room -= 1;
+            out.push(record.clone());
+        }
+    }
+    memory.chosen.retain(|uid, _| out.iter().any(|record| record.claim.uid == *uid));
+    out
+}
+
+/// No pod that occupies it, none that was promised it, initialized, and nobody said hands off.
+fn is_empty(view: &View, record: &ClaimRecord) -> bool {
+    let claim = &record.claim;
+    if claim.deleted.is_some() || !claim.initialized || claim.terminating.is_some() {
+        return false;
+    }
+    let mut nodes = view.nodes_of(&claim.uid);
+    let (Some(node), None) = (nodes.next(), nodes.next()) else { return false };
+    let protected = node.annotations.get(label::DO_NOT_DISRUPT).is_some_and(|value| value == "true");
+    !protected
+        && !node.deleting
+        && node.is_initialized()
+        && !view.pods_on(&node.name).any(|pod| pod.occupies)
+        && !(view.is_awaited(record) && is_young(record))
+}
+
+/// A pod that a machine was bought for has this long to be bound there, before the machine counts as empty.
+const NOMINATED: Duration = Duration::from_secs(30);
+
+fn is_young(record: &ClaimRecord) -> bool {
+    let since = condition::since(record.object.conditions(), condition::INITIALIZED);
+    since.is_some_and(|at| clock::now() < Time::from_millis(at.as_millisecond()).after(NOMINATED))
+}
+
+/// Allowed by the pool's budgets, less what is going already or not ready (DIS-6).
+fn budget(view: &View, pool: &scarpenter_api::NodePool) -> u32 {
+    let name = pool.name_any();
+    let (mut base, mut consumed) = (0, 0);
+    for record in view.claims().filter(|record| record.pool.as_deref() == Some(&name) && record.claim.initialized && record.claim.terminating.is_none()) {
+        base += 1;
+        let node = view.nodes_of(&record.claim.uid).next();
+        if record.claim.deleted.is_some() || node.is_none_or(|node| !node.ready || node.is_disrupted()) {
+            consumed += 1;
+        }
+    }
+    pool.allowed_disruptions(DisruptionReason::Empty, base, Timestamp::now()).saturating_sub(consumed)
+}
+
+/// Taints, looks again through the API, and gives the claim up; or takes the taint off again.
+async fn disrupt(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
+    let name = context.view().nodes_of(&record.claim.uid).next().map(|node| node.name.clone()).ok_or(Error::Stale("the node"))?;
+    taint(context, &name).await?;
+    let now = Timestamp::now();
+    let pods = pods_on(context, &name).await?;
+    let busy = pods.iter().find(|object| !pod::is_terminal(object) && !pod::is_daemon(object) || pod::protection(object, now).is_active());
+    if let Some(busy) = busy {
+        tracing::info!(claim = record.claim.name, pod = busy.name_any(), "a pod came while the node was tainted; it is kept");
+        return spare(context, record, &name).await;
+    }
+    let record = ClaimRecord::parse(context.newest(Arc::clone(&record.object)));
+    write_status(context, &record, |status, look| {
+        condition::set(&mut status.conditions, look, condition::DISRUPTION_REASON, Status::True, reason::EMPTY, "nothing runs on it");
+    })
+    .await?;
+    context.events.publish(&context.client, &*record.object, Severity::Normal, event::DISRUPTION_TERMINATING, "Disrupting NodeClaim: Empty").await;
+    context.metrics.disrupted(reason::end::EMPTY, record.pool.as_deref());
+    tracing::info!(claim = record.claim.name, "empty node disrupted");
+    delete_claim(context, &record).await
+}
+
+/// Takes the taint off again.
+async fn spare(context: &Context, record: &ClaimRecord, node: &str) -> Result<(), Error> {
+    let api = Api::<k8s_openapi::api::core::v1::Node>::all(context.client.clone());
+    let object = api.get(node).await.map_err(Error::kubernetes("read the node"))?;
+    let mut taints = object.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    taints.retain(|taint| taint.key != label::DISRUPTED_TAINT);
+    let patch = json!({"metadata": {"resourceVersion": object.resource_version()}, "spec": {"taints": taints}});
+    let written = api.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(Error::kubernetes("take the taint off"))?;
+    context.view().apply_node(&written);
+    let record = ClaimRecord::parse(context.newest(Arc::clone(&record.object)));
+    write_status(context, &record, |status, _| {
+        condition::remove(&mut status.conditions, condition::DISRUPTION_REASON);
+    })
+    .await
+    .map(drop)
+}

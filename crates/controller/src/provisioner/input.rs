@@ -1,0 +1,121 @@
+//! The facts of one pass, copied out of the view so that it is not held while planning.
+
+use std::collections::BTreeMap;
+
+use scarpenter_api::condition;
+use scarpenter_core::label;
+use scarpenter_core::name::Vendor;
+use scarpenter_core::node::{Daemon, Node};
+use scarpenter_core::pod::Pod;
+use scarpenter_core::pool::{Class, Pool};
+use scarpenter_core::resources::{MICRO_USD_PER_HOUR, NODES};
+use scarpenter_core::snapshot::Snapshot;
+use scarpenter_index::View;
+use scarpenter_planner::{Caps, Input, Unavailable};
+
+use crate::clock;
+use crate::context::Context;
+
+/// Everything that one pass looks at.
+pub(crate) struct Facts {
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) classes: BTreeMap<String, Class>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) daemons: Vec<Daemon>,
+    pub(crate) unavailable: Unavailable,
+    pub(crate) caps: Caps,
+    pub(crate) now: i64,
+}
+
+impl Facts {
+    pub(crate) fn input<'a>(&'a self, snapshot: &'a Snapshot) -> Input<'a> {
+        Input {
+            snapshot,
+            pods: &self.pods,
+            pools: &self.pools,
+            classes: &self.classes,
+            nodes: &self.nodes,
+            daemons: &self.daemons,
+            unavailable: &self.unavailable,
+            caps: &self.caps,
+            now: self.now,
+        }
+    }
+}
+
+/// Copies the facts. Nodes come before pods, so that a pod that is bound between is not counted twice (SCH-4).
+pub(crate) fn gather(context: &Context) -> Facts {
+    let view = context.view();
+    let nodes = view.places();
+    let pods = ours(context, &view);
+    let classes = usable_classes(context, &view);
+    let pools = usable_pools(&view, &classes);
+    let caps = caps(context, &view);
+    let daemons = view.daemons();
+    drop(view);
+    Facts { pods, pools, classes, nodes, daemons, unavailable: unavailable(context), caps, now: clock::now().millis().div_euclid(1000) }
+}
+
+/// Where somebody else's NodePools exist, only pods that name one of our keys are ours.
+fn ours(context: &Context, view: &View) -> Vec<Pod> {
+    let pods = view.pending();
+    let shared = view.pools().any(|pool| !pool.is_ours());
+    let no_pool = !view.pools().any(|pool| pool.is_ours());
+    if context.settings.all_pods || !(shared || no_pool) {
+        return pods;
+    }
+    pods.into_iter().filter(names_our_key).collect()
+}
+
+fn names_our_key(pod: &Pod) -> bool {
+    pod.node_selector.keys().any(|key| label::is_ours(key))
+        || pod.required_terms.iter().flatten().any(|requirement| label::is_ours(&requirement.key))
+}
+
+/// Classes with the vendors that can be used now; one whose join does not work is left out.
+fn usable_classes(context: &Context, view: &View) -> BTreeMap<String, Class> {
+    let mut out = BTreeMap::new();
+    for object in view.classes() {
+        let mut class = object.to_class();
+        let state = context.class_state(&class.name);
+        if state.ready && object.metadata.deletion_timestamp.is_none() {
+            class.vendors.retain(|vendor, _| state.vendors.contains(vendor));
+            out.insert(class.name.clone(), class);
+        }
+    }
+    out
+}
+
+fn usable_pools(view: &View, classes: &BTreeMap<String, Class>) -> Vec<Pool> {
+    view.pools()
+        .filter(|pool| pool.is_ours() && pool.metadata.deletion_timestamp.is_none() && pool.spec.replicas.is_none())
+        .filter(|pool| condition::is_true(pool.conditions(), condition::READY))
+        .filter_map(|pool| pool.to_pool().ok())
+        .filter(|pool| classes.contains_key(&pool.class))
+        .collect()
+}
+
+fn caps(context: &Context, view: &View) -> Caps {
+    let (mut machines, mut money) = (0u64, 0u64);
+    for record in view.claims() {
+        let counted = record.counted();
+        machines += u64::try_from(counted.get(NODES)).unwrap_or(0);
+        money = money.saturating_add(u64::try_from(counted.get(MICRO_USD_PER_HOUR)).unwrap_or(0));
+    }
+    Caps {
+        max_machines: Some(u64::from(context.settings.max_machines)),
+        max_micro_usd_per_hour: Some(context.settings.max_micro_usd_per_hour),
+        used_machines: machines,
+        used_micro_usd_per_hour: money,
+    }
+}
+
+fn unavailable(context: &Context) -> Unavailable {
+    let now = clock::now();
+    let stock = context.stock();
+    let mut vendors: BTreeMap<Vendor, String> = stock.vendors(now).into_iter().map(|(vendor, (_, why))| (vendor, why)).collect();
+    let broken = context.vendors.iter().filter_map(|slot| Some((slot.vendor.clone(), slot.problem()?)));
+    vendors.extend(broken);
+    Unavailable { offerings: stock.offerings(now), regions: stock.regions(now), vendors }
+}

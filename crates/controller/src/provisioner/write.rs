@@ -1,0 +1,247 @@
+//! Writes a plan: claims, tolerations, and why a pod gets nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Resource, ResourceExt};
+use scarpenter_api::condition::{self, Status};
+use scarpenter_api::nodeclaim::ClaimResources;
+use scarpenter_api::requirement::RequirementSpec;
+use scarpenter_api::{NodeClaim, NodeClaimSpec, NodePool, event, node, quantity, reason};
+use scarpenter_core::label;
+use scarpenter_core::name::claim_name;
+use scarpenter_core::pod::{PodKey, Toleration};
+use scarpenter_planner::{Nomination, Plan, PlannedClaim, Unplaced};
+use serde_json::json;
+
+use crate::clock;
+use crate::context::Context;
+use crate::event::Severity;
+use crate::provisioner::LOOK_AGAIN;
+
+/// How many claims are written at a time.
+const PARALLEL: usize = 16;
+
+/// What each waiting pod was told last, so that it is told again only when it changed.
+#[derive(Debug, Default)]
+pub(crate) struct Told(HashMap<String, (String, String)>);
+
+impl Told {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn is_new(&mut self, uid: &str, reason: &str, message: &str) -> bool {
+        let words = (reason.to_owned(), message.to_owned());
+        self.0.insert(uid.to_owned(), words.clone()) != Some(words)
+    }
+}
+
+/// Writes a plan. One claim that fails does not stop the others; its pods are planned again.
+pub(crate) async fn write(context: &Arc<Context>, plan: Plan, told: &mut Told) {
+    let Plan { claims, nominated, unplaced, capped } = plan;
+    if let Some(capped) = &capped {
+        tracing::warn!(capped, "a cap of the controller leaves pods over");
+    }
+    futures::stream::iter(claims).for_each_concurrent(PARALLEL, |planned| claim(context, planned)).await;
+    let nominated = nominated.into_iter().filter(|nomination| told.is_new(&nomination.uid, "Nominated", &nomination.node));
+    let nominated: Vec<Nomination> = nominated.collect();
+    futures::stream::iter(nominated).for_each_concurrent(PARALLEL, |nomination| nominate(context, nomination)).await;
+    context.metrics.unschedulable(unplaced.len());
+    let unplaced: Vec<Unplaced> = unplaced
+        .into_iter()
+        .filter(|unplaced| told.is_new(&unplaced.uid, &unplaced.refusal.reason, &unplaced.refusal.message))
+        .collect();
+    futures::stream::iter(unplaced).for_each_concurrent(PARALLEL, |unplaced| refuse(context, unplaced)).await;
+}
+
+async fn claim(context: &Context, planned: PlannedClaim) {
+    let Some(pool) = context.view().pool(&planned.pool).cloned() else { return };
+    let object = object(&pool, &planned);
+    let api = Api::<NodeClaim>::all(context.client.clone());
+    match api.create(&PostParams::default(), &object).await {
+        Ok(created) => {
+            context.wrote(&created);
+            context.metrics.claim_created(&planned.pool);
+            tracing::info!(claim = created.name_any(), pool = planned.pool, offering = %planned.launch.offering,
+                price = %planned.launch.price_per_hour_micro_usd, pods = planned.pods.len(), "claim created");
+            tell(context, &planned, &created.name_any()).await;
+        }
+        Err(error) => tracing::error!(pool = planned.pool, error = %chain(&error), "claim not created"),
+    }
+}
+
+/// A claim is born with its finalizer, its offering and its labels, so that nothing has to be added before the launch.
+fn object(pool: &NodePool, planned: &PlannedClaim) -> NodeClaim {
+    let template = &pool.spec.template;
+    let launch = serde_json::to_string(&planned.launch).expect("a launch is plain data");
+    let pods: Vec<&str> = planned.pods.iter().map(|(_, uid)| uid.as_str()).collect();
+    let mut annotations = template.metadata.annotations.clone();
+    annotations.insert(label::LAUNCH.to_owned(), launch);
+    annotations.insert(label::PODS.to_owned(), pods.join(","));
+    let mut labels = planned.launch.labels.clone();
+    labels.extend(planned.labels.clone());
+    let mut claim = NodeClaim::new(&claim_name(&planned.pool, rand::random()), spec(pool, planned));
+    claim.metadata = ObjectMeta {
+        annotations: Some(annotations),
+        labels: Some(labels),
+        finalizers: Some(vec![label::FINALIZER.to_owned()]),
+        owner_references: owner(pool).map(|owner| vec![owner]),
+        ..claim.metadata
+    };
+    claim
+}
+
+fn spec(pool: &NodePool, planned: &PlannedClaim) -> NodeClaimSpec {
+    NodeClaimSpec {
+        requirements: planned.requirements.iter().map(RequirementSpec::from).collect(),
+        resources: Some(ClaimResources { requests: quantity::write(&planned.requests) }),
+        taints: planned.taints.iter().map(node::write_taint).collect(),
+        startup_taints: planned.startup_taints.iter().map(node::write_taint).collect(),
+        ..NodeClaimSpec::from(&pool.spec.template.spec)
+    }
+}
+
+fn owner(pool: &NodePool) -> Option<OwnerReference> {
+    Some(OwnerReference { block_owner_deletion: Some(true), controller: None, ..pool.owner_ref(&())? })
+}
+
+/// Tells the pods of a claim, and gives each the tolerations that it needs there.
+async fn tell(context: &Context, planned: &PlannedClaim, claim: &str) {
+    let place = format!("{} at {}", planned.launch.offering, planned.launch.price_per_hour_micro_usd);
+    let place = &place;
+    let tellings = planned.pods.iter().map(|(key, uid)| async move {
+        let tolerations = planned.tolerations.get(uid).map_or(&[][..], Vec::as_slice);
+        if let Err(error) = tolerate(context, key, uid, tolerations).await {
+            tracing::error!(pod = %key, claim, error = %chain(&error), "tolerations not added: the pod cannot be bound to its machine");
+        }
+        let message = format!("waiting for nodeclaim {claim}: {place}");
+        set_condition(context, key, uid, Status::False, reason::CLAIM_CREATED, &message).await;
+        publish(context, key, uid, Severity::Normal, event::NOMINATED, &format!("Pod should schedule on: nodeclaim/{claim} ({place})")).await;
+    });
+    futures::future::join_all(tellings).await;
+}
+
+async fn nominate(context: &Context, nomination: Nomination) {
+    let Nomination { pod, uid, node, tolerations } = nomination;
+    if let Err(error) = tolerate(context, &pod, &uid, &tolerations).await {
+        tracing::error!(%pod, node, error = %chain(&error), "tolerations not added: the pod cannot be bound to its machine");
+    }
+    publish(context, &pod, &uid, Severity::Normal, event::NOMINATED, &format!("Pod should schedule on: node/{node}")).await;
+}
+
+async fn refuse(context: &Context, unplaced: Unplaced) {
+    let Unplaced { pod, uid, refusal } = unplaced;
+    let next = refusal.until.map_or_else(
+        || clock::now().after(LOOK_AGAIN),
+        |until| scarpenter_core::lifecycle::Time::from_millis(until.saturating_mul(1000)),
+    );
+    let word = match refusal.reason.as_str() {
+        "stock-out" => reason::SOLD_OUT,
+        "limits" | "caps" => reason::LIMIT_REACHED,
+        "invalid" | "undecided" => reason::NOT_PLACEABLE,
+        _ => reason::NO_OFFERING,
+    };
+    let again = if refusal.until.is_some() { format!("; tried again at {}", clock::rfc3339(next)) } else { "; tried again when something changes".to_owned() };
+    let message = format!("{}{again}", refusal.message.trim_end_matches('.'));
+    set_condition(context, &pod, &uid, Status::False, word, &message).await;
+    publish(context, &pod, &uid, Severity::Warning, event::FAILED_SCHEDULING, &message).await;
+}
+
+/// Adds tolerations that the pod does not have; the API server lets them be added to a pod, and only that.
+async fn tolerate(context: &Context, key: &PodKey, uid: &str, wanted: &[Toleration]) -> Result<(), kube::Error> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let api = Api::<Pod>::namespaced(context.client.clone(), &key.namespace);
+    let Some(pod) = api.get_opt(&key.name).await?.filter(|pod| pod.uid().as_deref() == Some(uid)) else { return Ok(()) };
+    let mut tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.clone()).unwrap_or_default();
+    for toleration in wanted {
+        let toleration = write_toleration(toleration);
+        if !tolerations.contains(&toleration) {
+            tolerations.push(toleration);
+        }
+    }
+    let patch = json!({"metadata": {"uid": uid, "resourceVersion": pod.resource_version()}, "spec": {"tolerations": tolerations}});
+    api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+}
+
+fn write_toleration(toleration: &Toleration) -> k8s_openapi::api::core::v1::Toleration {
+    k8s_openapi::api::core::v1::Toleration {
+        key: toleration.key.clone(),
+        operator: Some(if toleration.value.is_some() { "Equal" } else { "Exists" }.to_owned()),
+        value: toleration.value.clone(),
+        effect: toleration.effect.map(|effect| effect.as_str().to_owned()),
+        toleration_seconds: None,
+    }
+}
+
+/// Writes the pod condition that says whether it has, or will get, a machine.
+pub(crate) async fn set_condition(context: &Context, key: &PodKey, uid: &str, status: Status, reason: &str, message: &str) {
+    let api = Api::<Pod>::namespaced(context.client.clone(), &key.namespace);
+    let condition = json!({
+        "type": condition::MACHINE_READY,
+        "status": status.as_str(),
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": clock::timestamp(clock::now()).strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    });
+    let patch = json!({"metadata": {"uid": uid}, "status": {"conditions": [condition]}});
+    match api.patch_status(&key.name, &PatchParams::default(), &Patch::Strategic(patch)).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+        Err(error) => tracing::warn!(pod = %key, error = %chain(&error), "pod condition not written"),
+    }
+}
+
+async fn publish(context: &Context, key: &PodKey, uid: &str, severity: Severity, reason: &'static str, note: &str) {
+    let about = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        name: Some(key.name.clone()),
+        namespace: Some(key.namespace.clone()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    };
+    context.events.publish_about(&context.client, about, severity, reason, note).await;
+}
+
+/// An error with its causes, for the one place that logs it.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut out = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        out = format!("{out}: {inner}");
+        cause = inner.source();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_told_again_only_when_the_words_change() {
+        let mut told = Told::default();
+        assert!(told.is_new("u", "NoOffering", "a"));
+        assert!(!told.is_new("u", "NoOffering", "a"));
+        assert!(told.is_new("u", "NoOffering", "b"));
+    }
+
+    #[test]
+    fn a_toleration_without_value_is_written_as_exists() {
+        let all = Toleration { key: None, value: None, effect: None };
+        assert_eq!(write_toleration(&all).operator.as_deref(), Some("Exists"));
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes() {
+        let error = std::io::Error::other("cause");
+        assert_eq!(chain(&error), "cause");
+    }
+}
