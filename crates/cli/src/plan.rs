@@ -1,8 +1,138 @@
+//! `plan`: what would be bought for the pods of a file, offline.
+
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+use anyhow::Context;
+use scarpenter_catalog::{Catalog, Rate, Rates};
+use scarpenter_planner::{Caps, Input, Plan, Unavailable};
 
-pub(crate) fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    Err(anyhow::anyhow!("not built yet").context(crate::BadInput))
+use crate::BadInput;
+
+mod contract;
+mod documents;
+mod intent;
+mod table;
+mod workload;
+
+use contract::PlanDocument;
+use documents::Source;
+use intent::Intent;
+use workload::Workloads;
+
+/// Exit code of a plan that leaves pods over.
+const SOME_UNPLACED: u8 = 3;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Pods, or workloads that make pods, in YAML or JSON; `-` is the standard input.
+    #[arg(short = 'f', long = "filename", value_name = "PODS")]
+    filename: Source,
+    /// NodePools; without it, and without any in the class file, the two of the built-in example.
+    #[arg(long, value_name = "FILE")]
+    nodepool: Option<Source>,
+    /// ScarpenterNodeClasses; without it, and without any in the pool file, the one of the built-in example.
+    #[arg(long, value_name = "FILE")]
+    nodeclass: Option<Source>,
+    /// A Spare Cores SQLite database; without it the built-in sample.
+    #[arg(long, value_name = "PATH")]
+    catalog: Option<PathBuf>,
+    /// US dollars for one unit of a currency, such as EUR=1.10; may be repeated.
+    #[arg(long = "rate", value_name = "CURRENCY=USD")]
+    rates: Vec<Rate>,
+    /// Most machines, as the controller's option of this name; without it no cap.
+    #[arg(long, value_name = "N")]
+    max_machines: Option<u64>,
+    /// How to print the plan: as a table, or in version 1 of its contract as JSON or YAML.
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = Output::Table)]
+    output: Output,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Table,
+    Json,
+    Yaml,
+}
+
+/// Exit code 0 when every pod is placed, 3 when some are not, 2 for bad input.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let inputs = Inputs::read(&args).context(BadInput)?;
+    for note in &inputs.notes {
+        eprintln!("scarpenter: {note}");
+    }
+    let plan = inputs.plan();
+    let text = match args.output {
+        Output::Table => table::render(&plan),
+        Output::Json => {
+            serde_json::to_string_pretty(&PlanDocument::new(&plan)).context("write the plan as JSON")? + "\n"
+        }
+        Output::Yaml => {
+            serde_saphyr::to_string(&PlanDocument::new(&plan)).context("write the plan as YAML")?
+        }
+    };
+    print(&text)?;
+    Ok(if plan.unplaced.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(SOME_UNPLACED) })
+}
+
+/// A reader that goes away early, such as `head`, is no failure.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("write the plan"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Everything that the planner needs, read from files.
+struct Inputs {
+    workloads: Workloads,
+    intent: Intent,
+    catalog: Catalog,
+    caps: Caps,
+    notes: Vec<String>,
+}
+
+impl Inputs {
+    fn read(args: &Args) -> anyhow::Result<Self> {
+        let workloads = Workloads::read(&args.filename)?;
+        let intent = Intent::read(args.nodepool.as_ref(), args.nodeclass.as_ref())?;
+        let catalog = catalog(args)?;
+        let mut notes = vec![catalog.report.to_string()];
+        notes.extend(intent.notes.clone());
+        notes.extend(workloads.notes.clone());
+        let caps = Caps { max_machines: args.max_machines, ..Caps::default() };
+        Ok(Self { workloads, intent, catalog, caps, notes })
+    }
+
+    fn plan(&self) -> Plan {
+        scarpenter_planner::plan(&Input {
+            snapshot: &self.catalog.snapshot,
+            pods: &self.workloads.pods,
+            pools: &self.intent.pools,
+            classes: &self.intent.classes,
+            nodes: &[],
+            daemons: &self.workloads.daemons,
+            unavailable: &Unavailable::default(),
+            caps: &self.caps,
+            now: 0,
+        })
+    }
+}
+
+fn catalog(args: &Args) -> anyhow::Result<Catalog> {
+    let mut rates = Rates::default();
+    for rate in &args.rates {
+        rates.set(rate.currency(), rate.usd())?;
+    }
+    match &args.catalog {
+        Some(path) => Ok(scarpenter_catalog::open_sqlite(path, &rates)?),
+        None => Ok(scarpenter_catalog::sample(&rates)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
