@@ -50,13 +50,16 @@ pub enum Error {
 /// [`Error`] when a field would not survive the way into a unit, a URL or the kubelet.
 pub fn render(join: &Join) -> Result<Document, Error> {
     join.check()?;
-    let mut config = v3_3::Config::default();
-    config.storage = Some(v3_3::Storage {
+    let storage = v3_3::Storage {
         files: Some(files(join)?),
         links: Some(vec![sysext_link(join)]),
         ..Default::default()
-    });
-    config.systemd = Some(v3_3::Systemd { units: Some(units(join)) });
+    };
+    let config = v3_3::Config {
+        storage: Some(storage),
+        systemd: Some(v3_3::Systemd { units: Some(units(join)) }),
+        ..Default::default()
+    };
     Ok(Document::pack(&config))
 }
 

@@ -82,9 +82,9 @@ fn ca(lines: usize) -> String {
     let mut out = String::from("-----BEGIN CERTIFICATE-----\n");
     for line in 0..lines {
         let hex = scarpenter_core::name::sha256_hex(line.to_string().as_bytes());
-        let packed: String = hex.as_bytes().chunks(2).map(|pair| base64_char(pair)).collect();
+        let packed: String = hex.as_bytes().chunks(2).map(base64_char).collect();
         let other = scarpenter_core::name::sha256_hex(packed.as_bytes());
-        let more: String = other.as_bytes().chunks(2).map(|pair| base64_char(pair)).collect();
+        let more: String = other.as_bytes().chunks(2).map(base64_char).collect();
         out.push_str(&format!("{packed}{more}\n"));
     }
     out + "-----END CERTIFICATE-----\n"

@@ -223,7 +223,7 @@ fn terminated(exit_code: i32, since: Timestamp, now: Timestamp) -> Value {
 fn pod_ip(pod: &core::Pod) -> Ipv4Addr {
     let digest = sha256_hex(pod.metadata.uid.as_deref().unwrap_or_default().as_bytes());
     let number = u32::from_str_radix(&digest[..8], 16).unwrap_or_default();
-    Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) | number % (1 << 17))
+    Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) + number % (1 << 17))
 }
 
 #[cfg(test)]
