@@ -1,9 +1,25 @@
+//! `scarpenter provider`: the built-in providers, each as a process of its own.
+
 use std::process::ExitCode;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+use scarpenter_provider_sim as sim;
 
-pub(crate) async fn run(_args: Args) -> anyhow::Result<ExitCode> {
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    provider: Provider,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Provider {
+    /// Play vendors with machines that are hollow nodes.
+    Sim(sim::Args),
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     crate::logging::start();
-    anyhow::bail!("not built yet")
+    match args.provider {
+        Provider::Sim(args) => sim::run(args).await?,
+    }
+    Ok(ExitCode::SUCCESS)
 }

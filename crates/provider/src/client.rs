@@ -134,7 +134,8 @@ impl Client {
     /// # Errors
     /// Only [`Error::had_no_effect`] says that the same request may be sent again without looking first.
     pub async fn create_machine(&self, create: CreateMachine) -> Result<Created, Error> {
-        let unknown = |message: &str| Error::Unknown { call: Call::CreateMachine, message: message.to_owned() };
+        let unknown =
+            |message: &str| Error::Unknown { call: Call::CreateMachine, message: message.to_owned() };
         let (answer, answered) = oneshot::channel();
         let (client, claim) = (self.clone(), create.claim.clone());
         self.creates.spawn(async move {
@@ -208,9 +209,10 @@ impl Client {
         let answer = self.ask(call, request, |r| stub.list_machines(r)).await?;
         let list = checked(call, answer::machine_list(&self.vendor, answer))?;
         match list.machines.iter().find(|machine| machine.cluster != *cluster) {
-            Some(machine) => {
-                Err(Error::Nonsense { call, problem: format!("machine {} is of another cluster", machine.id) })
-            }
+            Some(machine) => Err(Error::Nonsense {
+                call,
+                problem: format!("machine {} is of another cluster", machine.id),
+            }),
             None => Ok(list),
         }
     }
@@ -259,7 +261,12 @@ impl Client {
     }
 
     /// As [`Client::ask`], with `NOT_FOUND` as an answer.
-    async fn find<Q, A, F>(&self, call: Call, ask: Q, send: impl FnOnce(Request<Q>) -> F) -> Result<Option<A>, Error>
+    async fn find<Q, A, F>(
+        &self,
+        call: Call,
+        ask: Q,
+        send: impl FnOnce(Request<Q>) -> F,
+    ) -> Result<Option<A>, Error>
     where
         F: Future<Output = Result<Response<A>, Status>>,
     {

@@ -93,7 +93,8 @@ impl FromStr for Endpoint {
                 .then(|| Self::Unix(socket.to_owned()))
                 .ok_or_else(bad);
         }
-        let authority = text.strip_prefix("https://").map(|rest| rest.trim_end_matches('/')).ok_or_else(bad)?;
+        let authority =
+            text.strip_prefix("https://").map(|rest| rest.trim_end_matches('/')).ok_or_else(bad)?;
         let (host, port) = authority.rsplit_once(':').ok_or_else(bad)?;
         let usable = !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok();
         usable.then(|| Self::Tls { authority: authority.to_owned(), files: None }).ok_or_else(bad)
@@ -152,7 +153,16 @@ mod tests {
         for text in ["unix:///run/hcloud.sock", "https://plugin.example:7443", "https://[::1]:1"] {
             assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), text);
         }
-        for garbage in ["", "unix://", "unix://relative", "unix:///", "http://host:1", "https://host", "https://:1", "host:1"] {
+        for garbage in [
+            "",
+            "unix://",
+            "unix://relative",
+            "unix:///",
+            "http://host:1",
+            "https://host",
+            "https://:1",
+            "host:1",
+        ] {
             assert!(garbage.parse::<Endpoint>().is_err(), "{garbage}");
         }
     }

@@ -10,6 +10,7 @@ use crate::machine::Machine;
 
 /// Outcome of a create that is certain.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "one a create, looked at once and taken apart")]
 pub enum Created {
     /// The vendor has accepted, now or earlier.
     Machine(Machine),
@@ -240,11 +241,15 @@ impl Error {
     #[must_use]
     pub fn had_no_effect(&self) -> bool {
         match self {
-            Self::RateLimited { .. } | Self::Denied { .. } | Self::Invalid { .. } | Self::Unimplemented { .. } => true,
+            Self::RateLimited { .. }
+            | Self::Denied { .. }
+            | Self::Invalid { .. }
+            | Self::Unimplemented { .. } => true,
             Self::Unavailable { sent, .. } => !sent,
-            Self::Unknown { .. } | Self::Nonsense { .. } | Self::OtherVendor { .. } | Self::OtherContract { .. } => {
-                false
-            }
+            Self::Unknown { .. }
+            | Self::Nonsense { .. }
+            | Self::OtherVendor { .. }
+            | Self::OtherContract { .. } => false,
         }
     }
 

@@ -87,7 +87,9 @@ impl Cause {
     pub fn default_scope(self) -> Scope {
         match self {
             Self::Quota => Scope::Region,
-            Self::RateLimit | Self::Unauthenticated | Self::PermissionDenied | Self::Unavailable => Scope::Account,
+            Self::RateLimit | Self::Unauthenticated | Self::PermissionDenied | Self::Unavailable => {
+                Scope::Account
+            }
             _ => Scope::Offering,
         }
     }
@@ -145,7 +147,9 @@ impl Scope {
     /// The scope that a word names.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Offering, Self::Zone, Self::Region, Self::Account].into_iter().find(|scope| scope.as_str() == text)
+        [Self::Offering, Self::Zone, Self::Region, Self::Account]
+            .into_iter()
+            .find(|scope| scope.as_str() == text)
     }
 }
 
@@ -176,7 +180,8 @@ impl Failure {
             tracing::warn!(code = ?status.code(), reason, message = %readable(status.message()), "unmapped status");
             Cause::Unknown
         });
-        let scope = info.as_ref().and_then(|info| info.metadata.get(SCOPE)).and_then(|word| Scope::parse(word));
+        let scope =
+            info.as_ref().and_then(|info| info.metadata.get(SCOPE)).and_then(|word| Scope::parse(word));
         let retry = status.get_details_retry_info().and_then(|retry| retry.retry_delay);
         Self {
             cause,
@@ -280,7 +285,8 @@ mod tests {
             Cause::PermissionDenied,
             Cause::Conflict,
         ] {
-            let sent = Failure::new(cause, "why").with_scope(Scope::Zone).with_retry_after(Duration::from_secs(9));
+            let sent =
+                Failure::new(cause, "why").with_scope(Scope::Zone).with_retry_after(Duration::from_secs(9));
             assert_eq!(Failure::from_status(&Status::from(sent.clone())), sent);
         }
         for cause in [Cause::NotFound, Cause::Unavailable, Cause::Unimplemented, Cause::Unknown] {
@@ -311,7 +317,8 @@ mod tests {
 
     #[test]
     fn a_wait_of_a_year_and_a_page_of_text_are_cut() {
-        let sent = Failure::new(Cause::SoldOut, "a\nb".repeat(1000)).with_retry_after(Duration::from_secs(1 << 30));
+        let sent =
+            Failure::new(Cause::SoldOut, "a\nb".repeat(1000)).with_retry_after(Duration::from_secs(1 << 30));
         let read = Failure::from_status(&Status::from(sent));
         assert_eq!(read.retry_after, Some(LONGEST_RETRY));
         assert!(read.message.len() <= LONGEST_MESSAGE && !read.message.contains('\n'));

@@ -4,6 +4,7 @@ mod listener;
 mod service;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use scarpenter_core::name::ClusterId;
 use tonic::transport::Server;
@@ -36,7 +37,8 @@ pub trait Provider: Send + Sync + 'static {
     fn create_machine(&self, create: CreateMachine) -> impl Future<Output = Result<Machine, Failure>> + Send;
 
     /// The machine of a claim, `None` when the vendor knows none.
-    fn get_machine(&self, find: FindMachine) -> impl Future<Output = Result<Option<Machine>, Failure>> + Send;
+    fn get_machine(&self, find: FindMachine)
+    -> impl Future<Output = Result<Option<Machine>, Failure>> + Send;
 
     /// Every machine of a cluster within the regions named as covered.
     fn list_machines(&self, cluster: ClusterId) -> impl Future<Output = Result<MachineList, Failure>> + Send;
@@ -54,9 +56,47 @@ pub trait Provider: Send + Sync + 'static {
     }
 
     /// The end of what a machine printed. Optional: say so in [`Capabilities::has_console`].
-    fn console_output(&self, find: FindMachine) -> impl Future<Output = Result<Option<String>, Failure>> + Send {
+    fn console_output(
+        &self,
+        find: FindMachine,
+    ) -> impl Future<Output = Result<Option<String>, Failure>> + Send {
         let _ = find;
         async { Err(Failure::new(Cause::Unimplemented, "this plugin has no console")) }
+    }
+}
+
+/// A plugin that its owner keeps a hand on.
+impl<P: Provider> Provider for Arc<P> {
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    async fn validate(&self, check: ClassCheck) -> Result<Vec<Problem>, Failure> {
+        (**self).validate(check).await
+    }
+
+    async fn create_machine(&self, create: CreateMachine) -> Result<Machine, Failure> {
+        (**self).create_machine(create).await
+    }
+
+    async fn get_machine(&self, find: FindMachine) -> Result<Option<Machine>, Failure> {
+        (**self).get_machine(find).await
+    }
+
+    async fn list_machines(&self, cluster: ClusterId) -> Result<MachineList, Failure> {
+        (**self).list_machines(cluster).await
+    }
+
+    async fn delete_machine(&self, delete: DeleteMachine) -> Result<Deleted, Failure> {
+        (**self).delete_machine(delete).await
+    }
+
+    async fn list_offerings(&self, regions: Vec<String>) -> Result<LiveOfferings, Failure> {
+        (**self).list_offerings(regions).await
+    }
+
+    async fn console_output(&self, find: FindMachine) -> Result<Option<String>, Failure> {
+        (**self).console_output(find).await
     }
 }
 
@@ -74,6 +114,24 @@ pub async fn serve(
     serve_on(listener, service.clone(), shutdown).await?;
     service.quiesce().await;
     Ok(())
+}
+
+/// Serves a plugin until the process is asked to end: all that a plugin's `main` needs after its arguments.
+///
+/// ```no_run
+/// # use scarpenter_provider::{Endpoint, Provider};
+/// # async fn plugin(provider: impl Provider, arguments: Vec<String>) -> Result<(), Box<dyn std::error::Error>> {
+/// let endpoint: Endpoint = arguments[1].parse()?;
+/// scarpenter_provider::server::serve_until_signal(provider, &endpoint).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`serve`], and when the signals cannot be watched.
+pub async fn serve_until_signal(provider: impl Provider, endpoint: &Endpoint) -> Result<(), ServeError> {
+    let signal = shutdown_signal().map_err(|source| ServeError::Signal { source })?;
+    serve(provider, endpoint, signal).await
 }
 
 /// Serves any implementation of the generated service; for who must answer what the domain types cannot say.

@@ -82,6 +82,8 @@ impl From<Image> for pb::Image {
 pub(crate) fn image(image: Option<pb::Image>) -> Result<Image, Wrong> {
     match image.and_then(|image| image.source).ok_or("image is missing")? {
         pb::image::Source::Id(id) => Ok(Image::Id(require("image id", id)?)),
-        pb::image::Source::FlatcarChannel(channel) => Ok(Image::Flatcar(require("flatcar channel", channel)?)),
+        pb::image::Source::FlatcarChannel(channel) => {
+            Ok(Image::Flatcar(require("flatcar channel", channel)?))
+        }
     }
 }

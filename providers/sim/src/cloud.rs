@@ -116,14 +116,17 @@ impl Cloud {
 
     pub(crate) fn create(&self, vendor: &Vendor, create: CreateMachine) -> Result<Machine, Failure> {
         let subject = subject_of(vendor, &create);
-        let count = 1 + self.strike(&subject, Call::CreateMachine, |fault| matches!(fault, Fault::Double)).min(1);
+        let count =
+            1 + self.strike(&subject, Call::CreateMachine, |fault| matches!(fault, Fault::Double)).min(1);
         let inside = self.faults.strike(&subject, Call::CreateMachine, |fault| match fault {
             Fault::Machine(inside) => Some(inside.clone()),
             _ => None,
         });
         let inside = inside.into_iter().fold(MachineFault::default(), MachineFault::and);
         let mut inner = self.inner();
-        if let Some(existing) = inner.owned(vendor, |sold| sold.serves(&create.cluster, &create.claim)).first() {
+        if let Some(existing) =
+            inner.owned(vendor, |sold| sold.serves(&create.cluster, &create.claim)).first()
+        {
             return existing.answer_again(&create);
         }
         let mut made = None;
@@ -136,7 +139,10 @@ impl Cloud {
             made = made.or_else(|| record.machine());
             inner.machines.insert(id.clone(), record);
             let machines = inner.machines.len();
-            self.journal.note("made", json!({"vendor": vendor, "machine": id, "claim": create.claim, "machines": machines}));
+            self.journal.note(
+                "made",
+                json!({"vendor": vendor, "machine": id, "claim": create.claim, "machines": machines}),
+            );
         }
         made.ok_or_else(|| Failure::new(Cause::Unknown, "the machine has no tags"))
     }
@@ -173,7 +179,8 @@ impl Cloud {
             _ => None,
         });
         lags.into_iter().all(|lag| age >= lag)
-            && (call != Call::GetMachine || self.strike(&subject, call, |fault| matches!(fault, Fault::Hide)) == 0)
+            && (call != Call::GetMachine
+                || self.strike(&subject, call, |fault| matches!(fault, Fault::Hide)) == 0)
     }
 
     pub(crate) fn list(&self, vendor: &Vendor, cluster: &ClusterId) -> MachineList {
@@ -207,7 +214,11 @@ impl Cloud {
         MachineList { machines, covered }
     }
 
-    pub(crate) fn delete(self: &Arc<Self>, vendor: &Vendor, delete: &DeleteMachine) -> Result<Deleted, Failure> {
+    pub(crate) fn delete(
+        self: &Arc<Self>,
+        vendor: &Vendor,
+        delete: &DeleteMachine,
+    ) -> Result<Deleted, Failure> {
         let call = Call::DeleteMachine;
         let mut inner = self.inner();
         let mut targets = inner.owned(vendor, |sold| sold.serves(&delete.cluster, &delete.claim));
@@ -216,7 +227,8 @@ impl Cloud {
             // Who knows the id needs no list, so no lag hides the machine from it.
             named || (!delete.only_this_machine && self.shows(record, call))
         });
-        let targets: Vec<_> = targets.into_iter().map(|record| (record.sold.id.clone(), record.sold.subject())).collect();
+        let targets: Vec<_> =
+            targets.into_iter().map(|record| (record.sold.id.clone(), record.sold.subject())).collect();
         let mut outcome = Deleted::Gone;
         for (id, subject) in targets {
             if self.strike(&subject, call, |fault| matches!(fault, Fault::DeleteSaysGone)) > 0 {
@@ -309,8 +321,11 @@ impl std::fmt::Debug for Cloud {
 impl Inner {
     /// Machines of a vendor that `belongs` takes, oldest first.
     fn owned(&self, vendor: &Vendor, belongs: impl Fn(&Sold) -> bool) -> Vec<&Record> {
-        let mut records: Vec<_> =
-            self.machines.values().filter(|record| record.sold.vendor == *vendor && belongs(&record.sold)).collect();
+        let mut records: Vec<_> = self
+            .machines
+            .values()
+            .filter(|record| record.sold.vendor == *vendor && belongs(&record.sold))
+            .collect();
         records.sort_by_key(|record| (record.sold.created, record.sold.id.clone()));
         records
     }

@@ -44,8 +44,8 @@ use std::time::Duration;
 use scarpenter_provider::error::Call;
 use tokio::time::Instant;
 
-pub use rule::{ErrorFault, Fault, LostAs, MachineFault, Nonsense, RateFault, Rule, Rules, Subject};
 pub(crate) use rule::over_rate;
+pub use rule::{ErrorFault, Fault, LostAs, MachineFault, Nonsense, RateFault, Rule, Rules, Subject};
 pub use span::{BadSpan, Span, parse_span};
 
 /// Rules and how often each has struck.
@@ -133,10 +133,16 @@ impl Faults {
     }
 
     /// What strikes this call; every rule that `pick` takes something of is counted.
-    pub(crate) fn strike<T>(&self, subject: &Subject, call: Call, pick: impl Fn(&Fault) -> Option<T>) -> Vec<T> {
+    pub(crate) fn strike<T>(
+        &self,
+        subject: &Subject,
+        call: Call,
+        pick: impl Fn(&Fault) -> Option<T>,
+    ) -> Vec<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { rules: Rules { seed, rules }, tallies, .. } = &mut *state;
-        let matching = rules.iter().zip(tallies).enumerate().filter(|(_, (rule, _))| rule.matches(subject, call));
+        let matching =
+            rules.iter().zip(tallies).enumerate().filter(|(_, (rule, _))| rule.matches(subject, call));
         let struck = matching.filter_map(|(index, (rule, tally))| {
             let picked = pick(&rule.fault)?;
             rule.strikes(&mut tally.matched, *seed, index).then_some(picked)

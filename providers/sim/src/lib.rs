@@ -53,7 +53,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Ok::<_, anyhow::Error>((vendor, listener))
     }))
     .await?;
-    try_join_all(plays.into_iter().map(|(vendor, listener)| serve(&cloud, vendor, listener, stop.clone()))).await?;
+    try_join_all(plays.into_iter().map(|(vendor, listener)| serve(&cloud, vendor, listener, stop.clone())))
+        .await?;
     Ok(())
 }
 
@@ -61,12 +62,22 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub async fn play(cloud: &Arc<Cloud>, vendor: Vendor, at: &Endpoint, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn play(
+    cloud: &Arc<Cloud>,
+    vendor: Vendor,
+    at: &Endpoint,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let listener = Listener::bind(at).await?;
     serve(cloud, vendor, listener, stop).await
 }
 
-async fn serve(cloud: &Arc<Cloud>, vendor: Vendor, on: Listener, stop: CancellationToken) -> anyhow::Result<()> {
+async fn serve(
+    cloud: &Arc<Cloud>,
+    vendor: Vendor,
+    on: Listener,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let service = Service::new(Player::new(cloud.clone(), vendor.clone()));
     let tampered = Tampered::new(service.clone(), cloud.clone(), vendor, stop.clone());
     serve_on(on, tampered, stop.cancelled_owned()).await?;

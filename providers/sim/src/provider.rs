@@ -7,7 +7,8 @@ use scarpenter_core::offering::Arch;
 use scarpenter_provider::error::Call;
 use scarpenter_provider::request::{ClassCheck, Problem, Severity};
 use scarpenter_provider::{
-    Capabilities, CreateMachine, DeleteMachine, Deleted, Failure, FindMachine, Image, Machine, MachineList, Provider,
+    Capabilities, CreateMachine, DeleteMachine, Deleted, Failure, FindMachine, Image, Machine, MachineList,
+    Provider,
 };
 
 use crate::cloud::Cloud;
@@ -60,7 +61,8 @@ impl Provider for Player {
             Image::Flatcar(channel) if !CHANNELS.contains(&channel.as_str()) => Some(channel),
             _ => None,
         });
-        let unknown = unknown.map(|channel| problem("image.flatcar.channel", format!("Flatcar has no channel {channel:?}")));
+        let unknown = unknown
+            .map(|channel| problem("image.flatcar.channel", format!("Flatcar has no channel {channel:?}")));
         Ok(told.into_iter().map(|text| problem("", text)).chain(unknown).collect())
     }
 

@@ -51,8 +51,10 @@ impl Sold {
     pub(crate) fn new(vendor: &Vendor, create: CreateMachine, id: MachineId, created: u64) -> Self {
         let params = create.params();
         let tags = Tags { cluster: create.cluster, claim: create.claim, pool: create.pool, params };
-        let zone =
-            create.place.zone.unwrap_or_else(|| Traits::of(vendor.as_str()).default_zone(&create.place.region));
+        let zone = create
+            .place
+            .zone
+            .unwrap_or_else(|| Traits::of(vendor.as_str()).default_zone(&create.place.region));
         Self {
             id,
             vendor: vendor.clone(),

@@ -32,7 +32,12 @@ pub(crate) struct Tampered {
 }
 
 impl Tampered {
-    pub(crate) fn new(plugin: Service<Player>, cloud: Arc<Cloud>, vendor: Vendor, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        plugin: Service<Player>,
+        cloud: Arc<Cloud>,
+        vendor: Vendor,
+        stop: CancellationToken,
+    ) -> Self {
         Self { plugin, cloud, vendor, stop }
     }
 
@@ -172,7 +177,10 @@ impl Wire for Tampered {
         self.around(Call::Validate, self.nothing(), request.into_inner(), run).await
     }
 
-    async fn create_machine(&self, request: Request<pb::CreateMachineRequest>) -> Answer<pb::CreateMachineResponse> {
+    async fn create_machine(
+        &self,
+        request: Request<pb::CreateMachineRequest>,
+    ) -> Answer<pb::CreateMachineResponse> {
         let (call, ask) = (Call::CreateMachine, request.into_inner());
         let (subject, claim) = (self.offering(&ask), ask.claim_uid.clone());
         self.note_received(call, &claim, &subject);
@@ -187,12 +195,18 @@ impl Wire for Tampered {
         self.around(Call::GetMachine, subject, ask, |request| self.plugin.get_machine(request)).await
     }
 
-    async fn list_machines(&self, request: Request<pb::ListMachinesRequest>) -> Answer<pb::ListMachinesResponse> {
+    async fn list_machines(
+        &self,
+        request: Request<pb::ListMachinesRequest>,
+    ) -> Answer<pb::ListMachinesResponse> {
         let run = |request| self.plugin.list_machines(request);
         self.around(Call::ListMachines, self.nothing(), request.into_inner(), run).await
     }
 
-    async fn delete_machine(&self, request: Request<pb::DeleteMachineRequest>) -> Answer<pb::DeleteMachineResponse> {
+    async fn delete_machine(
+        &self,
+        request: Request<pb::DeleteMachineRequest>,
+    ) -> Answer<pb::DeleteMachineResponse> {
         let (call, ask) = (Call::DeleteMachine, request.into_inner());
         let (subject, claim) = (self.claim(&ask.cluster_id, &ask.claim_uid), ask.claim_uid.clone());
         self.note_received(call, &claim, &subject);
@@ -201,7 +215,10 @@ impl Wire for Tampered {
         answer
     }
 
-    async fn list_offerings(&self, request: Request<pb::ListOfferingsRequest>) -> Answer<pb::ListOfferingsResponse> {
+    async fn list_offerings(
+        &self,
+        request: Request<pb::ListOfferingsRequest>,
+    ) -> Answer<pb::ListOfferingsResponse> {
         let run = |request| self.plugin.list_offerings(request);
         self.around(Call::ListOfferings, self.nothing(), request.into_inner(), run).await
     }
@@ -212,6 +229,7 @@ impl Wire for Tampered {
     ) -> Answer<pb::GetConsoleOutputResponse> {
         let ask = request.into_inner();
         let subject = self.claim(&ask.cluster_id, &ask.claim_uid);
-        self.around(Call::GetConsoleOutput, subject, ask, |request| self.plugin.get_console_output(request)).await
+        self.around(Call::GetConsoleOutput, subject, ask, |request| self.plugin.get_console_output(request))
+            .await
     }
 }

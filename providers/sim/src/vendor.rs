@@ -41,15 +41,13 @@ impl Traits {
             "gcp" => Self::new(256 << 10, Raw, BOTH, Zones::Suffix("-a")),
             "azure" => Self::new(65_535, Raw, BOTH, Zones::Suffix("-1")),
             "alicloud" => Self::new(32 << 10, Raw, BOTH, Zones::Suffix("-a")),
-            "hcloud" => {
-                Self::new(32 << 10, Raw, ON_DEMAND, Zones::SameAsRegion).allowing(3600, Duration::from_secs(3600))
-            }
+            "hcloud" => Self::new(32 << 10, Raw, ON_DEMAND, Zones::SameAsRegion)
+                .allowing(3600, Duration::from_secs(3600)),
             "ovh" => Self::new(65_535, Base64, ON_DEMAND, Zones::LowerSuffix("-a")),
             // Neither UpCloud nor Vultr publishes a size: these are ours.
             "upcloud" => Self::new(64 << 10, Raw, ON_DEMAND, Zones::SameAsRegion),
-            "vultr" => {
-                Self::new(64 << 10, Base64, ON_DEMAND, Zones::SameAsRegion).allowing(30, Duration::from_secs(1))
-            }
+            "vultr" => Self::new(64 << 10, Base64, ON_DEMAND, Zones::SameAsRegion)
+                .allowing(30, Duration::from_secs(1)),
             _ => Self::new(64 << 10, Raw, BOTH, Zones::SameAsRegion),
         }
     }

@@ -4,17 +4,26 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{conformance, stage};
 
+const PATIENT: Duration = Duration::from_secs(60);
+/// A broken promise is often one that is waited for in vain.
+const HASTY: Duration = Duration::from_secs(3);
+
 async fn passes(vendor: &str, rules: &str) {
-    let report = conformance(&stage(vendor, rules).await).await;
+    let report = conformance(&stage(vendor, rules).await, PATIENT).await;
     assert!(report.passed(), "{vendor}, {rules}:\n{report}");
     assert!(report.checks.len() >= 18, "{report}");
 }
 
 async fn fails(rules: &str, promise: &str) {
-    let report = conformance(&stage("hcloud", rules).await).await;
-    assert!(report.failed().any(|failed| failed == promise), "{rules}: expected {promise:?} to fail:\n{report}");
+    let report = conformance(&stage("hcloud", rules).await, HASTY).await;
+    assert!(
+        report.failed().any(|failed| failed == promise),
+        "{rules}: expected {promise:?} to fail:\n{report}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,18 +53,30 @@ async fn what_vendors_may_do_breaks_no_promise() {
 async fn what_no_vendor_may_do_is_found_out() {
     let cases = [
         ("rules: [{fault: double}]", "makes one machine for one claim asked twice"),
-        ("rules: [{call: CreateMachine, fault: {nonsense: wrongClaim}}]", "makes the machine that was asked for"),
-        ("rules: [{call: CreateMachine, fault: {nonsense: wrongType}}]", "makes the machine that was asked for"),
+        (
+            "rules: [{call: CreateMachine, fault: {nonsense: wrongClaim}}]",
+            "makes the machine that was asked for",
+        ),
+        (
+            "rules: [{call: CreateMachine, fault: {nonsense: wrongType}}]",
+            "makes the machine that was asked for",
+        ),
         ("rules: [{call: GetMachine, fault: {nonsense: emptyId}}]", "finds a machine by its claim alone"),
         ("rules: [{call: GetMachine, fault: hide}]", "finds a machine by its claim alone"),
         ("rules: [{call: ListMachines, fault: omit}]", "lists every machine and where the list is complete"),
         ("rules: [{fault: uncovered}]", "lists every machine and where the list is complete"),
         ("rules: [{fault: {listLag: 5s}}]", "lists every machine and where the list is complete"),
-        ("rules: [{call: ListMachines, fault: {nonsense: listedTwice}}]", "lists every machine and where the list is complete"),
+        (
+            "rules: [{call: ListMachines, fault: {nonsense: listedTwice}}]",
+            "lists every machine and where the list is complete",
+        ),
         ("rules: [{fault: deleteSaysGone}]", "deletes a machine and says so until it is gone"),
         ("rules: [{fault: deleteIgnored}]", "deletes a machine and says so until it is gone"),
         ("rules: [{fault: {nonsense: otherVendor}}]", "says who it is and what it can do"),
-        ("rules: [{call: CreateMachine, fault: {error: {reason: SOLD_OUT}}}]", "makes the machine that was asked for"),
+        (
+            "rules: [{call: CreateMachine, fault: {error: {reason: SOLD_OUT}}}]",
+            "makes the machine that was asked for",
+        ),
     ];
     futures::future::join_all(cases.map(|(rules, promise)| fails(rules, promise))).await;
 }

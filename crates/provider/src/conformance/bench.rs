@@ -54,7 +54,10 @@ impl Bench {
     pub(super) fn fresh_in(&self, cluster: &ClusterId) -> CreateMachine {
         let number = self.claims.fetch_add(1, Ordering::Relaxed);
         let claim = ClaimUid::new(uuid(&format!("{}/{number}", self.seed)));
-        self.made.lock().expect("no check panics while it holds the list").push((cluster.clone(), claim.clone()));
+        self.made
+            .lock()
+            .expect("no check panics while it holds the list")
+            .push((cluster.clone(), claim.clone()));
         let name = format!("conformance-{}", &claim.as_str()[..8]);
         CreateMachine { cluster: cluster.clone(), claim, name, ..self.template.clone() }
     }

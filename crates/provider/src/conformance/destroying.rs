@@ -51,13 +51,16 @@ pub(super) async fn one_alone(bench: &Bench) -> Verdict {
     let (kept, going) = (bench.fresh(), bench.fresh());
     let (kept_machine, going_machine) = (bench.machine(&kept).await?, bench.machine(&going).await?);
     tokio::time::sleep(bench.settle().await?).await;
-    // An id that does not belong to the claim must not drag the claim's own machine along.
-    let strange = DeleteMachine {
-        machine: Some(MachineId::from("no-such-machine")),
-        only_this_machine: true,
-        ..delete_of(&kept.cluster, &kept.claim)
-    };
-    expect_gone(bench, strange, "only an unknown id").await?;
+    // An id that does not belong to the claim must drag neither machine along.
+    for strange in [MachineId::from("no-such-machine"), going_machine.id.clone()] {
+        let delete = DeleteMachine {
+            machine: Some(strange),
+            only_this_machine: true,
+            ..delete_of(&kept.cluster, &kept.claim)
+        };
+        expect_gone(bench, delete, "only an id that is not the claim's").await?;
+    }
+    still_there(bench, &going, &going_machine.id).await?;
     let alone = DeleteMachine {
         machine: Some(going_machine.id),
         only_this_machine: true,

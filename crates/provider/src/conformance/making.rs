@@ -59,7 +59,9 @@ pub(super) async fn asked_in_parallel(bench: &Bench) -> Verdict {
             Ok(Created::Machine(machine)) if machine.id != kept.id => {
                 return Err(format!("one caller was told {}, kept is {}", machine.id, kept.id));
             }
-            Ok(Created::Refused(refusal)) => return Err(format!("one caller was refused: {}", refusal.message)),
+            Ok(Created::Refused(refusal)) => {
+                return Err(format!("one caller was refused: {}", refusal.message));
+            }
             // A loser of the race may be told to look again.
             Ok(Created::Machine(_)) | Err(_) => {}
         }
@@ -117,7 +119,7 @@ pub(super) async fn bad_arguments(bench: &Bench) -> Verdict {
         let mut request = pb::CreateMachineRequest::from(create.clone());
         spoil(&mut request);
         match raw(&bench.client, request).await {
-            Err(code) if code == tonic::Code::InvalidArgument => {}
+            Err(tonic::Code::InvalidArgument) => {}
             Err(code) => return Err(format!("{what}: answered {code:?}")),
             Ok(()) => return Err(format!("{what}: accepted")),
         }

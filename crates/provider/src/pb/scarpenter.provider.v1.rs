@@ -563,7 +563,8 @@ pub struct DeleteMachineRequest {
     /// UID of the NodeClaim: all machines that carry it go.
     #[prost(string, tag = "2")]
     pub claim_uid: ::prost::alloc::string::String,
-    /// The vendor's id, when known: this machine goes too, though a lagging list may not show it yet.
+    /// The vendor's id, when known: this machine goes too, though a lagging list may not show it yet;
+    /// if its tags name this cluster and this claim, otherwise it is not found.
     #[prost(string, tag = "3")]
     pub machine_id: ::prost::alloc::string::String,
     /// Where it was to be made; empty = look everywhere.
@@ -875,8 +876,9 @@ pub mod provider_client {
         /// Asks for the end of the machines of one claim, and of everything billable that came with them (disk, address, key).
         ///
         /// OK          asked: the caller looks again until NOT_FOUND.
-        /// NOT_FOUND   nothing with this UID or id exists in this cluster any more: this is the proof that the claim waits for.
-        /// A machine of another cluster, or without our tags, is not found either and stays untouched.
+        /// NOT_FOUND   nothing with this UID exists in this cluster any more: the proof that the claim waits for, believed
+        /// once the settle time has passed since the last create.
+        /// A machine of another cluster or claim, or without our tags, is not found either and stays untouched.
         /// UNAVAILABLE, RATE_LIMIT, ABORTED and others: not known: ask again; deleting twice does no harm.
         pub async fn delete_machine(
             &mut self,
@@ -1059,8 +1061,9 @@ pub mod provider_server {
         /// Asks for the end of the machines of one claim, and of everything billable that came with them (disk, address, key).
         ///
         /// OK          asked: the caller looks again until NOT_FOUND.
-        /// NOT_FOUND   nothing with this UID or id exists in this cluster any more: this is the proof that the claim waits for.
-        /// A machine of another cluster, or without our tags, is not found either and stays untouched.
+        /// NOT_FOUND   nothing with this UID exists in this cluster any more: the proof that the claim waits for, believed
+        /// once the settle time has passed since the last create.
+        /// A machine of another cluster or claim, or without our tags, is not found either and stays untouched.
         /// UNAVAILABLE, RATE_LIMIT, ABORTED and others: not known: ask again; deleting twice does no harm.
         async fn delete_machine(
             &self,

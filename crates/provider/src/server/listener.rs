@@ -43,6 +43,13 @@ pub enum ServeError {
     /// The files of mutual TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The signals that end a process.
+    #[error("watch for signals")]
+    Signal {
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// What the files hold, or the listener.
     #[error("serve")]
     Serve {

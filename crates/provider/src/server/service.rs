@@ -30,8 +30,8 @@ impl<P> Clone for Service<P> {
 
 impl<P: Provider> Service<P> {
     /// Wraps a plugin.
-    pub fn new(provider: impl Into<Arc<P>>) -> Self {
-        Self { provider: provider.into(), begun: TaskTracker::new() }
+    pub fn new(provider: P) -> Self {
+        Self { provider: Arc::new(provider), begun: TaskTracker::new() }
     }
 
     /// Waits for every create and delete that was begun.
@@ -57,7 +57,8 @@ fn refuse(create: &CreateMachine, capabilities: &Capabilities) -> Result<(), Fai
     let limit = capabilities.user_data_limit;
     if !limit.takes(create.user_data.len()) {
         let counted = limit.counted(create.user_data.len());
-        let message = format!("user data counts {counted} bytes, {} takes {}", capabilities.vendor, limit.bytes);
+        let message =
+            format!("user data counts {counted} bytes, {} takes {}", capabilities.vendor, limit.bytes);
         return Err(Failure::new(Cause::Invalid, message).with_scope(Scope::Account));
     }
     if !capabilities.capacity_types.contains(&create.capacity_type) {

@@ -121,7 +121,11 @@ impl From<Capabilities> for pb::GetCapabilitiesResponse {
                 bytes: can.user_data_limit.bytes,
                 encoding: encoding.into(),
             }),
-            capacity_types: can.capacity_types.into_iter().map(|c| pb::CapacityType::from(c).into()).collect(),
+            capacity_types: can
+                .capacity_types
+                .into_iter()
+                .map(|c| pb::CapacityType::from(c).into())
+                .collect(),
             architectures: can.archs.into_iter().map(|a| pb::Architecture::from(a).into()).collect(),
             settle_time: Some(to_duration(can.settle)),
             rate_budget: can
@@ -211,7 +215,10 @@ impl From<LiveOfferings> for pb::ListOfferingsResponse {
     }
 }
 
-pub(crate) fn live_offerings(vendor: &Vendor, live: pb::ListOfferingsResponse) -> Result<LiveOfferings, Wrong> {
+pub(crate) fn live_offerings(
+    vendor: &Vendor,
+    live: pb::ListOfferingsResponse,
+) -> Result<LiveOfferings, Wrong> {
     let offering = |offering: pb::LiveOffering| {
         Ok::<_, Wrong>(LiveOffering {
             instance_type: require("instance_type", offering.instance_type)?,

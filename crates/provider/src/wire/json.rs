@@ -16,7 +16,9 @@ fn to_value(value: serde_json::Value) -> Value {
         Json::Bool(flag) => Kind::BoolValue(flag),
         Json::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
         Json::String(text) => Kind::StringValue(text),
-        Json::Array(items) => Kind::ListValue(ListValue { values: items.into_iter().map(to_value).collect() }),
+        Json::Array(items) => {
+            Kind::ListValue(ListValue { values: items.into_iter().map(to_value).collect() })
+        }
         Json::Object(fields) => Kind::StructValue(to_struct(fields)),
     };
     Value { kind: Some(kind) }

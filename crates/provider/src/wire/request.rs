@@ -28,7 +28,11 @@ impl From<CreateMachine> for pb::CreateMachineRequest {
             boot_disk_gib: create.boot_disk_gib.unwrap_or_default(),
             user_data: create.user_data,
             params,
-            expected_capacity: create.expected_capacity.iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+            expected_capacity: create
+                .expected_capacity
+                .iter()
+                .map(|(name, n)| (name.to_owned(), n))
+                .collect(),
         }
     }
 }
@@ -67,7 +71,11 @@ fn host_name(name: String) -> Result<String, Wrong> {
         && name.chars().all(inner)
         && !name.starts_with('-')
         && !name.ends_with('-');
-    if good { Ok(name) } else { Err(format!("name {name:?} is no host name of at most {LONGEST_NAME} characters")) }
+    if good {
+        Ok(name)
+    } else {
+        Err(format!("name {name:?} is no host name of at most {LONGEST_NAME} characters"))
+    }
 }
 
 /// A hint: absent or without a region is no hint.

@@ -220,7 +220,9 @@ impl Rule {
             return Err("a probability is between 0 and 1".to_owned());
         }
         match &self.fault {
-            Fault::Error(error) if error.code().is_none() => Err("an error needs a code or a reason that is known".to_owned()),
+            Fault::Error(error) if error.code().is_none() => {
+                Err("an error needs a code or a reason that is known".to_owned())
+            }
             Fault::Error(ErrorFault { scope: Some(scope), .. }) if Scope::parse(scope).is_none() => {
                 Err(format!("{scope:?} is no scope"))
             }

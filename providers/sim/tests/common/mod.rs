@@ -49,7 +49,7 @@ pub async fn stage(vendor: &str, rules: &str) -> Stage {
     Stage { cloud, client, endpoint, stop, served, _folder: folder }
 }
 
-pub async fn conformance(stage: &Stage) -> Report {
+pub async fn conformance(stage: &Stage, check_within: Duration) -> Report {
     let vendor = stage.client.vendor().clone();
     let foreign = stage.cloud.add_foreign(&vendor, "fsn1");
     let cloud = stage.cloud.clone();
@@ -60,8 +60,8 @@ pub async fn conformance(stage: &Stage) -> Report {
     });
     let setup = Setup {
         create: create("template"),
-        gone_within: Duration::from_secs(2),
-        check_within: Duration::from_secs(20),
+        gone_within: check_within / 6,
+        check_within,
         foreign: Some(Foreign { id: foreign, is_alive }),
     };
     run(&stage.client, setup).await
