@@ -94,6 +94,26 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+/// Longest from writing `attempt` to sending the create.
+const SEND_WITHIN: Duration = Duration::from_secs(15);
+/// Most that the clocks of two controllers differ.
+const CLOCK_SKEW: Duration = Duration::from_secs(5);
+
+/// [`Limits::settle`] for a provider that declares `provider`, which knows nothing of our own delays and clocks.
+#[must_use]
+pub fn settle(provider: Duration) -> Duration {
+    provider + SEND_WITHIN + CLOCK_SKEW
+}
+
+/// Whether a create may still go out under the `attempt` that this process wrote; asked right before sending.
+///
+/// A process that stood still in between (a paused machine, a slow find) must begin anew: by now another controller may
+/// take the create for settled, find nothing and send its own.
+#[must_use]
+pub fn may_send(attempt: Time, now: Time) -> bool {
+    now >= attempt && attempt.until(now) <= SEND_WITHIN
+}
+
 /// What is seen of the claim's node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NodeSeen {

@@ -92,9 +92,9 @@ pub struct Doomed {
 pub enum Kept {
     /// A claim owns it, and no other machine.
     Owned,
-    /// It is the one of several that its claim recorded, or the oldest where it recorded none.
+    /// It is the one of several that its claim recorded, or the oldest where the recorded one is not listed.
     Chosen,
-    /// Its claim has another, but the latest create may still be on its way.
+    /// Its claim has another and has not recorded one, or the latest create may still be on its way.
     Unsettled,
     /// No claim owns it, or another serves its claim, but it is younger than the grace.
     Young,
@@ -113,7 +113,7 @@ impl Kept {
         match self {
             Self::Owned => "its claim owns it",
             Self::Chosen => "the one of several that its claim keeps",
-            Self::Unsettled => "its claim has another, but the latest create has not settled",
+            Self::Unsettled => "its claim has another, and which one it keeps is not settled",
             Self::Young => "younger than the grace",
             Self::OtherCluster => "another cluster's",
             Self::RegionNotCovered => "its region was not listed completely",
@@ -168,8 +168,7 @@ pub fn sweep(
 /// All machines of one UID, the oldest first.
 fn judge(group: &[&Machine], owner: Option<&Owner>, now: Time, settings: &Settings, out: &mut Outcome) {
     let chosen = owner.map(|owner| choose(group, owner));
-    let settled =
-        owner.and_then(|owner| owner.attempt).is_none_or(|attempt| now >= attempt.after(settings.settle));
+    let settled = owner.is_none_or(|owner| settled(owner, now, settings));
     for machine in group {
         let verdict = if chosen.is_some_and(|chosen| chosen == &machine.id) {
             Err(if group.len() == 1 { Kept::Owned } else { Kept::Chosen })
@@ -192,6 +191,12 @@ fn judge(group: &[&Machine], owner: Option<&Owner>, now: Time, settings: &Settin
             }),
         }
     }
+}
+
+/// Whether a claim's choice is final. Without a recorded id it is not, however old the create is: a late answer may
+/// still record the one that a pass has just deleted, and the next pass would delete the other.
+fn settled(owner: &Owner, now: Time, settings: &Settings) -> bool {
+    owner.machine_id.is_some() && owner.attempt.is_none_or(|attempt| now >= attempt.after(settings.settle))
 }
 
 /// The recorded one where it is listed, else the oldest, which is also what a find by UID takes.
@@ -264,17 +269,18 @@ mod tests {
     }
 
     #[test]
-    fn of_two_machines_the_oldest_stays_when_none_or_a_lost_one_is_recorded() {
+    fn of_two_machines_the_oldest_stays_when_the_recorded_is_not_listed() {
         let machines = [Machine { created: at(1), ..machine("1", "a") }, machine("2", "a")];
-        assert_eq!(deleted(&pass(&machines, &[owner("a")], 10)), [("1", Fault::Twin)]);
         let lost = Owner { machine_id: Some("3".into()), ..owner("a") };
         assert_eq!(deleted(&pass(&machines, &[lost], 10)), [("1", Fault::Twin)]);
     }
 
     #[test]
-    fn two_machines_are_left_alone_until_the_latest_create_has_settled() {
+    fn two_machines_are_left_alone_until_one_is_recorded_and_the_latest_create_has_settled() {
         let machines = [machine("1", "a"), machine("2", "a")];
-        let busy = Owner { attempt: Some(at(10)), ..owner("a") };
+        let unrecorded = pass(&machines, &[owner("a")], 99);
+        assert_eq!(unrecorded.kept, [("1".into(), Kept::Chosen), ("2".into(), Kept::Unsettled)]);
+        let busy = Owner { machine_id: Some("1".into()), attempt: Some(at(10)), ..owner("a") };
         let outcome = pass(&machines, std::slice::from_ref(&busy), 10);
         assert_eq!(outcome.kept, [("1".into(), Kept::Chosen), ("2".into(), Kept::Unsettled)]);
         assert_eq!(deleted(&pass(&machines, &[busy], 11)), [("2", Fault::Twin)]);

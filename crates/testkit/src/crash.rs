@@ -66,6 +66,8 @@ pub struct Tally {
     /// Claims that rest with join material though they are registered: a leader that stood still in Launch made it anew
     /// after another had removed it. Its token runs out by itself.
     pub exposed: u64,
+    /// Claims that a stale view gave up though they had a node.
+    pub vain: u64,
     /// Deaths before and after each kind of effect, by its number.
     died: Died,
     /// Runs with two machines for one claim.
@@ -103,6 +105,7 @@ impl Tally {
         self.effects += run.effects;
         self.swept += run.swept;
         self.exposed += run.exposed;
+        self.vain += run.vain;
         for (sum, one) in self.died.iter_mut().zip(run.died) {
             *sum = (sum.0 + one.0, sum.1 + one.1);
         }
@@ -120,7 +123,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} runs, {} claims, {} machines, {} effects, {} crashes, {} healed by the sweep, {} exposed: \
+            "{} runs, {} claims, {} machines, {} effects, {} crashes, {} healed by the sweep, {} exposed, {} given up in vain: \
              {} doubled, {} leaked, {} wronged, {} stuck, {} bereft, {} left",
             self.runs,
             self.claims,
@@ -129,6 +132,7 @@ impl fmt::Display for Tally {
             self.crashes,
             self.swept,
             self.exposed,
+            self.vain,
             self.doubled,
             self.leaked,
             self.wronged,
@@ -152,6 +156,7 @@ pub struct Run {
     effects: u64,
     swept: u64,
     exposed: u64,
+    vain: u64,
     events: u64,
     died: Died,
 }

@@ -67,6 +67,14 @@ fn a_create_with_an_unknown_end_is_repeated_only_when_it_has_settled() {
 }
 
 #[test]
+fn a_create_goes_out_soon_after_it_was_written_or_not_at_all() {
+    assert!(may_send(at(1), at(1)) && may_send(at(1), at(16)));
+    assert!(!may_send(at(1), at(17)), "another controller may be at it");
+    assert!(!may_send(at(2), at(1)), "a clock that went back says nothing");
+    assert_eq!(settle(10 * SECOND), 30 * SECOND);
+}
+
+#[test]
 fn a_refused_claim_is_abandoned_and_released_without_waiting() {
     let claim = Claim { refused: Some("sold out".to_owned()), ..claim() };
     assert_eq!(step(&claim, &seen(), 1), Step::Abandon(AbandonReason::Refused("sold out".to_owned())));

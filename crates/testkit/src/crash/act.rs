@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::Rng;
 use scarpenter_core::lifecycle::{
-    Claim, Limits, MachineSeen, NodeFacts, NodeSeen, Seen, Step, Time, WaitReason, next_step,
+    Claim, Limits, MachineSeen, NodeFacts, NodeSeen, Seen, Step, Time, WaitReason, may_send, next_step,
 };
 use scarpenter_core::name::MachineId;
 
@@ -201,7 +201,7 @@ impl World {
                 vec![Effect::SyncNode, Effect::DropSecret, Effect::DropToken, Effect::RecordRegistered]
             }
             Step::Initialize => vec![Effect::RecordInitialized],
-            Step::Abandon(_) => vec![Effect::DeleteClaim, Effect::DropSecret, Effect::DropToken],
+            Step::Abandon(_) => vec![Effect::DropSecret, Effect::DropToken, Effect::DeleteClaim],
             Step::Drain => vec![Effect::Taint, Effect::Evict],
             Step::Destroy if claim.terminating.is_some() => vec![Effect::DeleteMachine],
             Step::Destroy => vec![Effect::DeleteMachine, Effect::RecordTerminating],
@@ -221,7 +221,10 @@ impl World {
 
     fn later(&mut self, life: Life, claim: usize) {
         let longest = match self.rng.random_range(0..8) {
-            0 => 3_000,
+            0 => 2_000,
+            // About as long as a create may wait, so that it is sent just in time or just not.
+            1 if self.knobs.brink => SEND - 100,
+            1 => SEND + 1_000,
             _ => 150,
         };
         let longest = if self.chance(self.knobs.freeze) { 60_000 } else { longest };
@@ -307,7 +310,7 @@ impl World {
             }
             Effect::RecordRegistered => self.patch(index, task, true, |claim| claim.registered = true),
             Effect::RecordInitialized => self.patch(index, task, true, |claim| claim.initialized = true),
-            Effect::DeleteClaim => self.delete_claim(index, Some(task.version)),
+            Effect::DeleteClaim => self.delete_claim(index, task.version),
             Effect::Taint => {
                 self.taint(index, now);
                 Then::Next
@@ -346,8 +349,12 @@ impl World {
         Then::Next
     }
 
-    fn delete_claim(&mut self, index: usize, version: Option<u64>) -> Then {
-        if !self.slots[index].delete(version, Time::from_millis(self.now)) {
+    /// Asks for the deletion with the UID alone as its precondition, so a stale view may give up a claim in vain.
+    fn delete_claim(&mut self, index: usize, version: u64) -> Then {
+        let object = self.slots[index].object.as_ref();
+        let live = object.filter(|object| object.claim.registered && object.claim.deleted.is_none());
+        self.out.vain += u64::from(live.is_some_and(|object| object.version != version));
+        if !self.slots[index].delete(None, Time::from_millis(self.now)) {
             return Then::Stop;
         }
         self.changed(index);
@@ -367,8 +374,7 @@ impl World {
 
     /// Sends the create, unless this process stood still for too long since it wrote `attempt`.
     fn send(&mut self, life: Life, index: usize, task: &Task, now: Time) -> Then {
-        let late =
-            task.attempt.is_some_and(|attempt| now > attempt.after(Duration::from_millis(SEND as u64)));
+        let late = task.attempt.is_some_and(|attempt| !may_send(attempt, now));
         if (late && self.variant != Variant::SendLate) || !self.slots[index].secret {
             return Then::Stop;
         }
@@ -388,7 +394,11 @@ impl World {
     }
 
     fn fly(&mut self, request: Request) {
-        let longest = if self.chance(700) { self.knobs.flight.min(300) } else { self.knobs.flight };
+        let longest = if !self.knobs.brink && self.chance(700) {
+            self.knobs.flight.min(300)
+        } else {
+            self.knobs.flight
+        };
         let at = self.now + self.within(0, longest - 1).max(0);
         self.cloud.flying.push(request.claim);
         self.push(at, Event::Arrive(request));

@@ -3,14 +3,14 @@
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-/// Longest from writing `attempt` to sending the create, milliseconds like all times here.
-pub(super) const SEND: i64 = 4_000;
+/// Longest from writing `attempt` to sending the create (`may_send`), milliseconds like all times here.
+pub(super) const SEND: i64 = 15_000;
 /// Longest that a create is on its way.
 pub(super) const FLIGHT: i64 = 10_000;
 /// Longest that the vendor's list hides a machine.
 pub(super) const LAG: i64 = 8_000;
-/// Most that two clocks differ.
-pub(super) const SKEW: i64 = 3_000;
+/// Most that two clocks differ, as `lifecycle::settle` has it.
+pub(super) const SKEW: i64 = 5_000;
 /// Longest that a scheduler binds pods to a node that is tainted already.
 pub(super) const BIND: i64 = 4_000;
 /// What flight, list, clocks and sending add up to: exactly enough, so that a wait one too short shows.
@@ -81,6 +81,8 @@ pub(super) struct Knobs {
     pub(super) liar: u32,
     /// A process stands still, for up to a minute.
     pub(super) freeze: u32,
+    /// Every delay is as short or as long as it can be.
+    pub(super) brink: bool,
     pub(super) lag: i64,
     pub(super) flight: i64,
     pub(super) skew: i64,
@@ -118,6 +120,7 @@ impl Knobs {
             down: pick(&[0, 0, 50, 300]),
             liar: pick(&[0, 0, 300]),
             freeze: pick(&[0, 0, 40]),
+            brink: pick(&[0, 0, 1]) == 1,
             lag: LAG * i64::from(pick(&[0, 1, 4, 4])) / 4,
             flight: FLIGHT * i64::from(pick(&[0, 1, 4, 4])) / 4,
             skew: SKEW * i64::from(pick(&[0, 1])),
@@ -145,6 +148,7 @@ impl Knobs {
             down: 0,
             liar: 0,
             freeze: 0,
+            brink: false,
             stale: 50,
             dies: 0,
             deletes: 0,

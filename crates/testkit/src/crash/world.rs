@@ -384,7 +384,8 @@ impl World {
 
     /// A number from both ends and between; the ends more often, for that is where bounds break.
     pub(super) fn within(&mut self, low: i64, high: i64) -> i64 {
-        match self.rng.random_range(0..8) {
+        let ends = if self.knobs.brink { 2 } else { 8 };
+        match self.rng.random_range(0..ends) {
             0 => low,
             1 => high.max(low),
             _ => self.rng.random_range(low..=high.max(low)),
