@@ -93,7 +93,12 @@ async fn play(args: &Args, stage: &mut Stage, screen: &mut Screen) -> anyhow::Re
     let sim = stage.sim.insert(parts::start_sim(stage.folder(), lifetime)?);
     let providers = parts::connect(&sim.log().with_file_name(""), sim).await?;
     stage.controller = Some(parts::start_controller(stage.folder(), stage.kubeconfig(), lifetime)?);
-    stage.applied.create(&client, namespace()?).await?;
+    if !stage.applied.create(&client, namespace()?).await? {
+        bail!(
+            "the cluster has Namespace {} already: the demo would act on what is not its own",
+            pods::NAMESPACE
+        );
+    }
     let eyes = look::Eyes::open(client.clone(), providers).await?;
     let count = pods::create(&client).await?;
     let story = watch(stage, &eyes, count, screen).await?;

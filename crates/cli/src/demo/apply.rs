@@ -55,18 +55,18 @@ impl Applied {
                 Ok(true)
             }
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
-            Err(error) => Err(error).with_context(|| format!("create {name}")),
+            Err(error) => Err(plain(error)).with_context(|| format!("create {name}")),
         }
     }
 
-    /// Deletes what was made, the newest first, and says what could not be deleted.
+    /// Deletes what was made, the newest first and each until it is gone, and says what could not be deleted.
     pub(super) async fn delete(&mut self) -> Vec<String> {
         let mut left = Vec::new();
         for (api, name, what) in std::mem::take(&mut self.0).into_iter().rev() {
-            match api.delete(&name, &DeleteParams::default()).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => left.push(format!("{what} ({error})")),
+            match tokio::time::timeout(super::STEP_LIMIT, delete_until_gone(&api, &name)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => left.push(format!("{what} ({error})")),
+                Err(_) => left.push(format!("{what} (it is being deleted)")),
             }
         }
         left
@@ -75,6 +75,25 @@ impl Applied {
     /// Names of what was made.
     pub(super) fn names(&self) -> Vec<&str> {
         self.0.iter().map(|(_, _, what)| what.as_str()).collect()
+    }
+}
+
+async fn delete_until_gone(api: &Api<DynamicObject>, name: &str) -> anyhow::Result<()> {
+    match api.delete(name, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),
+        outcome => outcome.map_err(plain)?,
+    };
+    while api.get_opt(name).await.map_err(plain)?.is_some() {
+        tokio::time::sleep(super::LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+/// What the API server said, without the object around it.
+pub(super) fn plain(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow::Error::msg(status.message),
+        error => error.into(),
     }
 }
 

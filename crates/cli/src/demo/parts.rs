@@ -33,7 +33,11 @@ pub(super) fn start_controller(
     lifetime: Lifetime,
 ) -> anyhow::Result<Process> {
     let mut arguments: Vec<OsString> = vec!["controller".into(), "--kubeconfig".into(), kubeconfig.into()];
-    arguments.extend(["--metrics-port", "0", "--health-port", "0"].map(OsString::from));
+    // Nothing else of ours runs in this cluster, and a lease would stay behind.
+    arguments.push("--no-leader-election".into());
+    arguments.extend(
+        ["--bind-address", "127.0.0.1", "--metrics-port", "0", "--health-port", "0"].map(OsString::from),
+    );
     for vendor in VENDORS {
         arguments.extend(["--provider".into(), assignment(vendor, folder)]);
     }

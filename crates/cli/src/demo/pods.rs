@@ -17,7 +17,7 @@ pub(super) fn all() -> Vec<Pod> {
     let aws = json!({"nodeSelector": {
         label::VENDOR: "aws",
         label::REGION: "us-west-2",
-        label::INSTANCE_TYPE: "c8a.large",
+        label::INSTANCE_TYPE: "c7a.large",
     }});
     let single_thread = format!("{}passmark-single-thread", label::BENCHMARK_PREFIX);
     let fast_arm64 = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
@@ -54,7 +54,7 @@ pub(super) async fn create(client: &Client) -> anyhow::Result<usize> {
             while let Err(error) = api.create(&PostParams::default(), pod).await {
                 match &error {
                     kube::Error::Api(status) if status.message.contains("serviceaccount") => {}
-                    _ => return Err(error),
+                    _ => return Err(super::apply::plain(error)),
                 }
                 tokio::time::sleep(super::LOOK_EVERY).await;
             }

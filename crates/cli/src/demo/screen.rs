@@ -25,25 +25,25 @@ impl Screen {
 
     /// A line that stays.
     pub(super) fn say(&mut self, line: &str) {
-        self.put(&[line.to_owned()]);
+        self.put(&[line.to_owned()], false);
         self.drawn = 0;
     }
 
     /// How something goes on: redrawn on a terminal, elsewhere said when `what` changes and from time to time.
     pub(super) fn progress(&mut self, what: &str, line: &str) {
         if self.terminal {
-            self.put(&[line.to_owned()]);
+            self.put(&[line.to_owned()], self.terminal);
             self.drawn = 1;
         } else if self.told.as_ref().is_none_or(|(told, at)| told != what || at.elapsed() > REPEAT_AFTER) {
             self.told = Some((what.to_owned(), Instant::now()));
-            self.put(&[line.to_owned()]);
+            self.put(&[line.to_owned()], self.terminal);
         }
     }
 
     /// Redraws a picture in place of the one before; nothing where that cannot be done.
     pub(super) fn draw(&mut self, lines: &[String]) {
         if self.terminal {
-            self.put(lines);
+            self.put(lines, true);
             self.drawn = lines.len();
         }
     }
@@ -54,13 +54,13 @@ impl Screen {
     }
 
     /// A reader that has gone away is no reason to stop half way.
-    fn put(&self, lines: &[String]) {
+    fn put(&self, lines: &[String], redrawn: bool) {
         let mut out = Vec::new();
         if self.drawn > 0 {
             out.extend(format!("\x1b[{}A\x1b[J", self.drawn).into_bytes());
         }
         // A wrapped line would be two, and the next picture would start too low.
-        let (start, end) = if self.terminal { ("\x1b[?7l", "\x1b[?7h") } else { ("", "") };
+        let (start, end) = if redrawn { ("\x1b[?7l", "\x1b[?7h") } else { ("", "") };
         for line in lines {
             out.extend(format!("{start}{line}{end}\n").into_bytes());
         }

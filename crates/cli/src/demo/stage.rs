@@ -11,6 +11,7 @@ use scarpenter_playground::{ControlPlane, Folder, Lifetime, Process};
 
 use super::apply::Applied;
 use super::pods;
+use crate::BadInput;
 
 const CONTROLLER_STOPS_WITHIN: Duration = Duration::from_secs(10);
 const SIM_STOPS_WITHIN: Duration = Duration::from_secs(3);
@@ -50,8 +51,9 @@ impl Stage {
 
     pub(super) async fn take_given(&mut self, kubeconfig: &Path) -> anyhow::Result<()> {
         let kubeconfig = std::path::absolute(kubeconfig).context("find the kubeconfig")?;
-        let read =
-            Kubeconfig::read_from(&kubeconfig).with_context(|| format!("read {}", kubeconfig.display()))?;
+        let read = Kubeconfig::read_from(&kubeconfig)
+            .with_context(|| format!("read {}", kubeconfig.display()))
+            .context(BadInput)?;
         let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
         let client =
             Client::try_from(config.context("read the kubeconfig")?).context("connect to the cluster")?;

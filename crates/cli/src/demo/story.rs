@@ -81,7 +81,7 @@ struct Lifetime {
     until: Duration,
 }
 
-/// The whole: each pod in the order in which it was created.
+/// The whole: each pod in the order in which it was first seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Story {
     parts: Vec<Part>,
