@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use self::machine::{Machine, NODE_READY_WITHIN, eventually};
 
 /// Adds the trials of this module.
-pub fn add(trials: &mut Trials) {
+pub(crate) fn add(trials: &mut Trials) {
     trials.add("join::a_machine_becomes_a_node_by_its_document", a_machine_becomes_a_node_by_its_document);
     trials.add("join::a_scheduled_pod_runs_and_ends", a_scheduled_pod_runs_and_ends);
     trials.add("join::a_pod_that_does_not_fit_is_rejected", a_pod_that_does_not_fit_is_rejected);

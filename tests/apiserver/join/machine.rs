@@ -23,10 +23,10 @@ use scarpenter_hollow::{Faults, Spec};
 use scarpenter_playground::ControlPlane;
 use serde_json::{Value, json};
 
-pub const NODE_READY_WITHIN: Duration = Duration::from_secs(120);
+pub(super) const NODE_READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Polls until `question` says yes.
-pub async fn eventually(
+pub(super) async fn eventually(
     what: &str,
     mut question: impl AsyncFnMut() -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
@@ -39,31 +39,31 @@ pub async fn eventually(
     tokio::time::timeout(NODE_READY_WITHIN, polling).await.with_context(|| format!("waited for {what}"))?
 }
 
-pub fn is_ready(node: &Node) -> bool {
+pub(super) fn is_ready(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// CPU seconds that this process has used.
-pub fn cpu_seconds() -> anyhow::Result<f64> {
+pub(super) fn cpu_seconds() -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
     Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
 }
 
 /// Memory that this process holds.
-pub fn resident_mib() -> anyhow::Result<u64> {
+pub(super) fn resident_mib() -> anyhow::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("VmRSS")?;
     Ok(line.split_whitespace().nth(1).context("VmRSS")?.parse::<u64>()? / 1024)
 }
 
-pub struct Machine {
-    pub client: Client,
-    pub name: String,
-    pub provider_id: String,
-    pub token_id: String,
-    pub token_secret: String,
+pub(super) struct Machine {
+    pub(super) client: Client,
+    pub(super) name: String,
+    pub(super) provider_id: String,
+    pub(super) token_id: String,
+    pub(super) token_secret: String,
     namespace: String,
     candidate: Candidate,
     join: Join,
@@ -84,12 +84,12 @@ impl Drop for AbortOnDrop {
 
 impl Machine {
     /// Makes what a controller would have made before the machine is bought, and approves its requests.
-    pub async fn new(plane: &ControlPlane, case: &str) -> anyhow::Result<Self> {
+    pub(super) async fn new(plane: &ControlPlane, case: &str) -> anyhow::Result<Self> {
         Self::several(plane, &[case.to_owned()]).await?.pop().context("one machine")
     }
 
     /// Several, with one approver.
-    pub async fn several(plane: &ControlPlane, cases: &[String]) -> anyhow::Result<Vec<Self>> {
+    pub(super) async fn several(plane: &ControlPlane, cases: &[String]) -> anyhow::Result<Vec<Self>> {
         let client = plane.client().await?;
         apply_rbac(&client).await?;
         let mut machines = Vec::new();
@@ -164,11 +164,15 @@ impl Machine {
         })
     }
 
-    pub fn start(&self, faults: Faults) -> scarpenter_hollow::Node {
+    pub(super) fn start(&self, faults: Faults) -> scarpenter_hollow::Node {
         self.start_with(faults, |_| ())
     }
 
-    pub fn start_with(&self, faults: Faults, change: impl FnOnce(&mut Join)) -> scarpenter_hollow::Node {
+    pub(super) fn start_with(
+        &self,
+        faults: Faults,
+        change: impl FnOnce(&mut Join),
+    ) -> scarpenter_hollow::Node {
         let mut join = self.join.clone();
         change(&mut join);
         let capacity =
@@ -182,15 +186,15 @@ impl Machine {
         })
     }
 
-    pub fn nodes(&self) -> Api<Node> {
+    pub(super) fn nodes(&self) -> Api<Node> {
         Api::all(self.client.clone())
     }
 
-    pub fn pods(&self) -> Api<Pod> {
+    pub(super) fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    pub async fn ready_node(&self) -> anyhow::Result<Node> {
+    pub(super) async fn ready_node(&self) -> anyhow::Result<Node> {
         let nodes = self.nodes();
         eventually("the node to be ready", async || {
             Ok(nodes.get_opt(&self.name).await?.is_some_and(|node| is_ready(&node)))
@@ -200,7 +204,7 @@ impl Machine {
     }
 
     /// As the controller does at registration.
-    pub async fn clear_taints(&self) -> anyhow::Result<()> {
+    pub(super) async fn clear_taints(&self) -> anyhow::Result<()> {
         eventually("the node to have no taints", async || {
             let node = self.nodes().get(&self.name).await?;
             // The node lifecycle controller puts its own on and takes it off.
@@ -214,7 +218,7 @@ impl Machine {
     }
 
     /// A pod for this node alone; `annotations` are those of the sim.
-    pub fn pod(&self, name: &str, annotations: Value, resources: Value) -> Pod {
+    pub(super) fn pod(&self, name: &str, annotations: Value, resources: Value) -> Pod {
         let ours = |(key, value): (&String, &Value)| {
             (format!("sim.scarpenter.sparecores.com/{key}"), value.as_str().unwrap_or_default().to_owned())
         };
@@ -230,7 +234,7 @@ impl Machine {
         .unwrap()
     }
 
-    pub async fn create(&self, pod: &Pod) -> anyhow::Result<()> {
+    pub(super) async fn create(&self, pod: &Pod) -> anyhow::Result<()> {
         // The service account of a new namespace takes a moment.
         eventually("the pod to be admitted", async || {
             match self.pods().create(&PostParams::default(), pod).await {
@@ -242,7 +246,7 @@ impl Machine {
         .await
     }
 
-    pub async fn pod_when(&self, name: &str, is: impl Fn(&Pod) -> bool) -> anyhow::Result<Pod> {
+    pub(super) async fn pod_when(&self, name: &str, is: impl Fn(&Pod) -> bool) -> anyhow::Result<Pod> {
         let last = Mutex::new(None);
         let waited = eventually(name, async || {
             let pod = self.pods().get(name).await?;
@@ -256,11 +260,11 @@ impl Machine {
         last.context("never seen")
     }
 
-    pub async fn pod_gone(&self, name: &str) -> anyhow::Result<()> {
+    pub(super) async fn pod_gone(&self, name: &str) -> anyhow::Result<()> {
         eventually("the pod to be gone", async || Ok(self.pods().get_opt(name).await?.is_none())).await
     }
 
-    pub async fn lease_renewed(&self) -> anyhow::Result<()> {
+    pub(super) async fn lease_renewed(&self) -> anyhow::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-node-lease");
         let renewed = async || {
             let lease = leases.get_opt(&self.name).await?;
@@ -270,13 +274,13 @@ impl Machine {
         eventually("the lease to be renewed", async || Ok(renewed().await? != before)).await
     }
 
-    pub async fn csrs(&self) -> anyhow::Result<Vec<CertificateSigningRequest>> {
+    pub(super) async fn csrs(&self) -> anyhow::Result<Vec<CertificateSigningRequest>> {
         let mut csrs = super::all_csrs(&self.client).await?;
         csrs.retain(|csr| is_of(csr, &self.token_id, &self.name));
         Ok(csrs)
     }
 
-    pub async fn delete_token(&self) -> anyhow::Result<()> {
+    pub(super) async fn delete_token(&self) -> anyhow::Result<()> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "kube-system");
         secrets.delete(&format!("bootstrap-token-{}", self.token_id), &DeleteParams::default()).await?;
         Ok(())
