@@ -143,13 +143,6 @@ impl Slot {
         self.wanted.notify_one();
     }
 
-    /// Addresses that the latest list gives for a claim's machine.
-    pub(crate) fn addresses(&self, claim: &ClaimUid) -> Vec<String> {
-        let state = self.state();
-        let Some(Listing { outcome: Ok(list), .. }) = &state.listing else { return Vec::new() };
-        list.machines.iter().filter(|machine| machine.claim == *claim).flat_map(|machine| machine.addresses.clone()).collect()
-    }
-
     /// Waits until somebody wants a list or the background one is due, and lists. Claims to look at again.
     async fn list(&self, cluster: &ClusterId) -> BTreeSet<String> {
         let _ = tokio::time::timeout(BACKGROUND_LIST, self.wanted.notified()).await;

@@ -1,6 +1,7 @@
 //! Watches certificate requests, asks [`decide`](super::decide::decide), and writes the answer.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -13,9 +14,10 @@ use scarpenter_api::event;
 use scarpenter_core::label;
 use scarpenter_core::name::ClaimUid;
 use scarpenter_index::ClaimRecord;
+use scarpenter_provider::FindMachine;
 use serde_json::json;
 
-use super::decide::{Candidate, Claims, Decision, decide};
+use super::decide::{Candidate, Claims, Decision, SERVING_SIGNER, decide};
 use crate::context::Context;
 use crate::event::Severity;
 use crate::join;
@@ -125,9 +127,15 @@ impl Facts {
             facts.by_token.extend(by_token(context, id).await?.map(|candidate| (id.to_owned(), candidate)));
         }
         if let Some(name) = user.strip_prefix("system:node:") {
+            let record = context.view().claim(name).cloned();
+            let addresses = match &record {
+                Some(record) if request.spec.signer_name == SERVING_SIGNER => addresses(context, record).await,
+                _ => Vec::new(),
+            };
             let view = context.view();
-            if let Some(record) = view.claim(name) {
-                facts.by_name.insert(name.to_owned(), candidate(context, &view, record, String::new()));
+            if let Some(record) = &record {
+                let candidate = Candidate { addresses, ..candidate(&view, record, String::new()) };
+                facts.by_name.insert(name.to_owned(), candidate);
             }
             let ours = view.claim(name).is_some()
                 || view.node(name).is_some_and(|node| node.provider_id.is_some() || node.labels.contains_key(label::NODE_CLASS));
@@ -143,13 +151,30 @@ async fn by_token(context: &Context, id: &str) -> Result<Option<Candidate>, Erro
     let token = tokens.get_opt(&join::token_name(id)).await.map_err(Error::kubernetes("read the bootstrap token"))?;
     let Some(uid) = token.filter(|token| !join::is_expired(token)).as_ref().and_then(join::claim_of) else { return Ok(None) };
     let view = context.view();
-    Ok(view.claim_of(&uid).map(|record| candidate(context, &view, record, id.to_owned())))
+    Ok(view.claim_of(&uid).map(|record| candidate(&view, record, id.to_owned())))
 }
 
-fn candidate(context: &Context, view: &scarpenter_index::View, record: &ClaimRecord, token_id: String) -> Candidate {
+/// Addresses that the provider reports now; a list may be older than the machine.
+async fn addresses(context: &Context, record: &ClaimRecord) -> Vec<IpAddr> {
+    let Some(launch) = &record.claim.launch else { return Vec::new() };
+    let Some(slot) = context.vendors.get(&launch.offering.vendor) else { return Vec::new() };
+    let find = FindMachine {
+        cluster: context.cluster.clone(),
+        claim: record.claim.uid.clone(),
+        machine: record.claim.machine_id.clone(),
+        place: None,
+    };
+    match slot.client.get_machine(find).await {
+        Ok(machine) => machine.iter().flat_map(|machine| &machine.addresses).filter_map(|address| address.parse().ok()).collect(),
+        Err(error) => {
+            tracing::warn!(claim = record.claim.name, %error, "addresses of the machine not known");
+            Vec::new()
+        }
+    }
+}
+
+fn candidate(view: &scarpenter_index::View, record: &ClaimRecord, token_id: String) -> Candidate {
     let claim = &record.claim;
-    let vendor = claim.launch.as_ref().map(|launch| &launch.offering.vendor);
-    let addresses = vendor.and_then(|vendor| context.vendors.get(vendor)).map(|slot| slot.addresses(&claim.uid));
     let other = view.node(&claim.name).is_some_and(|node| node.provider_id.as_ref().is_none_or(|id| id.claim != claim.uid));
     Candidate {
         uid: claim.uid.clone(),
@@ -159,7 +184,7 @@ fn candidate(context: &Context, view: &scarpenter_index::View, record: &ClaimRec
         registered: claim.registered,
         name_taken: other,
         client_key_sha256: record.object.annotation(label::CLIENT_KEY_SHA256).map(str::to_owned),
-        addresses: addresses.into_iter().flatten().filter_map(|address| address.parse().ok()).collect(),
+        addresses: Vec::new(),
     }
 }
 
