@@ -3,6 +3,7 @@
 mod spoil;
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +67,9 @@ impl Tampered {
             Fault::Delay(span) => Some(span.0),
             _ => None,
         });
-        sleep(delays.into_iter().sum::<Duration>()).await;
+        if self.pause(delays.into_iter().sum()).await.is_break() {
+            return Err(ending());
+        }
         if self.is_struck(call, subject, &Fault::Hang) {
             return Err(self.never().await);
         }
@@ -85,7 +88,8 @@ impl Tampered {
             Fault::DelayAnswer(span) => Some(span.0),
             _ => None,
         });
-        sleep(delays.into_iter().sum::<Duration>()).await;
+        // Of a call that was carried out the answer goes out in any case, at the end sooner.
+        let _ = self.pause(delays.into_iter().sum()).await;
         let lost = self.pick(call, subject, |fault| match fault {
             Fault::LoseAnswer(how) => Some(*how),
             _ => None,
@@ -109,7 +113,15 @@ impl Tampered {
     /// Hangs until the plugin ends, so that it can end.
     async fn never(&self) -> Status {
         self.stop.cancelled().await;
-        Status::unavailable("the plugin ends")
+        ending()
+    }
+
+    /// Waits; breaks off when the plugin ends.
+    async fn pause(&self, length: Duration) -> ControlFlow<()> {
+        tokio::select! {
+            () = sleep(length) => ControlFlow::Continue(()),
+            () = self.stop.cancelled() => ControlFlow::Break(()),
+        }
     }
 
     fn pick<T>(&self, call: Call, subject: &Subject, pick: impl Fn(&Fault) -> Option<T>) -> Vec<T> {
@@ -159,6 +171,10 @@ impl Tampered {
         });
         self.cloud.journal.note("answered", facts);
     }
+}
+
+fn ending() -> Status {
+    Status::unavailable("the plugin ends")
 }
 
 #[tonic::async_trait]

@@ -116,6 +116,22 @@ async fn the_log_says_what_was_received_made_and_gone_and_no_secret() {
     assert!(!text.contains("hunter2"));
 }
 
+#[tokio::test]
+async fn a_machine_of_hollow_metal_boots_what_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut hollow = Command::new(env!("CARGO_BIN_EXE_scarpenter-provider-sim"));
+    hollow.arg("--play").arg(format!("hcloud=unix://{}/hcloud.sock", folder.path().display()));
+    let _plugin = Plugin(hollow.stderr(Stdio::null()).spawn().unwrap());
+    let hcloud = client(folder.path(), "hcloud");
+    answers(&hcloud).await;
+    hcloud.create_machine(create("a")).await.unwrap();
+    let by = Instant::now() + Duration::from_secs(30);
+    while !hcloud.console_output(find("a")).await.unwrap().unwrap_or_default().contains("Ignition failed") {
+        assert!(Instant::now() < by, "{:?}", hcloud.console_output(find("a")).await);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[test]
 fn bad_arguments_end_in_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use scarpenter_provider::conformance::{Foreign, Report, Setup, run};
 use scarpenter_provider::request::Settings;
 use scarpenter_provider::{Client, CreateMachine, DeleteMachine, Endpoint, FindMachine, Image};
 use scarpenter_provider_sim::faults::Faults;
-use scarpenter_provider_sim::metal::Paper;
+use scarpenter_provider_sim::metal::{Metal, Paper};
 use scarpenter_provider_sim::{Cloud, Habits, play};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -26,8 +26,13 @@ pub struct Stage {
     _folder: TempDir,
 }
 
-/// Plays `vendor` with `rules`.
+/// Plays `vendor` with `rules`, on paper.
 pub async fn stage(vendor: &str, rules: &str) -> Stage {
+    stage_with(vendor, rules, Paper).await
+}
+
+/// Plays `vendor` with `rules`.
+pub async fn stage_with(vendor: &str, rules: &str, metal: impl Metal) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::Unix(folder.path().join("sim.sock"));
     let habits = Habits {
@@ -35,7 +40,7 @@ pub async fn stage(vendor: &str, rules: &str) -> Stage {
         boot_delay: Duration::ZERO,
         delete_takes: Duration::from_millis(30),
     };
-    let cloud = Cloud::in_memory(habits, Box::new(Paper), Faults::from_text(rules).unwrap());
+    let cloud = Cloud::in_memory(habits, Box::new(metal), Faults::from_text(rules).unwrap());
     let stop = CancellationToken::new();
     let served = tokio::spawn({
         let (cloud, vendor, endpoint, stop) = (cloud.clone(), vendor.into(), endpoint.clone(), stop.clone());
