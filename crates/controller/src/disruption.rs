@@ -40,6 +40,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     loop {
         tokio::time::sleep(EVERY).await;
         let candidates = candidates(&context, &mut memory);
+        mark(&context, &memory).await;
         let ready: Vec<ClaimRecord> = candidates
             .into_iter()
             .filter(|record| memory.chosen.entry(record.claim.uid.clone()).or_insert_with(Instant::now).elapsed() >= context.settings.validation_delay)
@@ -91,6 +92,35 @@ fn candidates(context: &Context, memory: &mut Memory) -> Vec<ClaimRecord> {
     }
     memory.chosen.retain(|uid, _| out.iter().any(|record| record.claim.uid == *uid));
     out
+}
+
+/// Keeps condition `Consolidatable` as it is: empty for long enough, whatever the budgets allow (LIF-15).
+async fn mark(context: &Context, memory: &Memory) {
+    let changes: Vec<(ClaimRecord, bool)> = {
+        let view = context.view();
+        let of = |record: &ClaimRecord| {
+            let after = record.pool.as_deref().and_then(|pool| view.pool(pool)).and_then(|pool| pool.consolidate_after());
+            let since = memory.empty.get(&record.claim.uid);
+            let wanted = since.zip(after).is_some_and(|(since, after)| since.elapsed() >= after);
+            let there = condition::is_true(record.object.conditions(), condition::CONSOLIDATABLE);
+            (wanted != there).then_some(wanted)
+        };
+        let living = view.claims().filter(|record| record.claim.deleted.is_none());
+        living.filter_map(|record| Some((record.clone(), of(record)?))).collect()
+    };
+    let writes = changes.iter().map(|(record, wanted)| async {
+        let written = write_status(context, record, |status, look| {
+            if *wanted {
+                condition::set_true(&mut status.conditions, look, condition::CONSOLIDATABLE);
+            } else {
+                condition::remove(&mut status.conditions, condition::CONSOLIDATABLE);
+            }
+        });
+        if let Err(error) = written.await {
+            tracing::debug!(claim = record.claim.name, error = %chain(&error), "condition not written");
+        }
+    });
+    futures::future::join_all(writes).await;
 }
 
 /// No pod that occupies it, none that was promised it, initialized, and nobody said hands off.

@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt};
 use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, WatchStreamExt, reflector};
-use scarpenter_api::NodeClaim;
+use scarpenter_api::{NodeClaim, event};
 use scarpenter_core::lifecycle::{Limits, Step, Time, WaitReason, next_step};
 use scarpenter_index::ClaimRecord;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -33,11 +33,12 @@ pub(crate) use patch::{annotate, merge};
 
 use crate::clock;
 use crate::context::Context;
+use crate::event::Severity;
 use crate::provisioner::chain;
 use crate::watch;
 
-/// Claims that are looked at in parallel.
-const CONCURRENCY: u16 = 64;
+/// Claims that are looked at in parallel: all of them, so that those of a vendor that hangs keep nobody else waiting.
+const CONCURRENCY: u16 = 0;
 /// Steps of one claim in one look; more would only mean that something is wrong.
 const STEPS: usize = 8;
 /// A look that failed is repeated after this long.
@@ -85,9 +86,13 @@ async fn reconcile(object: Arc<NodeClaim>, context: Arc<Context>) -> Result<Acti
     if !object.is_ours() {
         return Ok(Action::await_change());
     }
+    let unreadable = Arc::clone(&object);
     let outcome = look(object, &context).await;
     if let Err(error) = &outcome {
         context.metrics.failed(error.category());
+        if let Error::Unreadable(_) = error {
+            context.events.publish(&context.client, &*unreadable, Severity::Warning, event::ABANDONED, &error.to_string()).await;
+        }
         if error.is_race() {
             tracing::debug!(error = %chain(error), "lost a race; looking again");
         } else {

@@ -33,8 +33,8 @@ pub(crate) async fn run(context: Arc<Context>) {
 /// One pass over all pending pods.
 async fn pass(context: &Arc<Context>, told: &mut write::Told) {
     let facts = input::gather(context);
+    told.keep(&facts.pods);
     if facts.pods.is_empty() {
-        told.clear();
         return;
     }
     let began = std::time::Instant::now();

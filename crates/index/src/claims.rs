@@ -43,13 +43,15 @@ impl ClaimRecord {
             let parsed = text.parse::<Timestamp>().map(|at| Time::from_millis(at.as_millisecond()));
             parsed.map_err(|error| unreadable.push(format!("annotation {key}: {error}"))).ok()
         };
-        let attempt = time(label::ATTEMPT);
+        let created = object.metadata.creation_timestamp.as_ref().map(|at| millis(at.0)).unwrap_or_default();
+        // One that cannot be read was still written: a machine may exist, and only its deletion is safe.
+        let attempt = time(label::ATTEMPT).or_else(|| object.annotation(label::ATTEMPT).map(|_| created));
         let drain_deadline = time(label::TERMINATION_TIMESTAMP);
         let conditions = object.conditions();
         let claim = Claim {
             uid: ClaimUid::new(object.uid().unwrap_or_default()),
             name: object.name_any(),
-            created: object.metadata.creation_timestamp.as_ref().map(|at| millis(at.0)).unwrap_or_default(),
+            created,
             deleted: object.metadata.deletion_timestamp.as_ref().map(|at| millis(at.0)),
             held: object.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER),
             launch,

@@ -9,6 +9,7 @@ use kube::{Api, ResourceExt};
 use scarpenter_api::condition::{self, Status};
 use scarpenter_api::{event, pod, reason};
 use scarpenter_core::label;
+use scarpenter_core::name::Vendor;
 use scarpenter_index::ClaimRecord;
 use scarpenter_provider::DeleteMachine;
 use serde_json::json;
@@ -106,22 +107,13 @@ async fn evict(context: &Context, record: &ClaimRecord, node: &str, object: &Pod
 
 /// Deletes by UID, and by id where it is known; what is absent is success. It repeats until a list says so too.
 pub(crate) async fn destroy(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
-    let launch = record.claim.launch.as_ref().ok_or_else(|| Error::Unreadable("annotation launch is gone".to_owned()))?;
-    let slot = context.vendors.get(&launch.offering.vendor).ok_or(Error::Stale("the vendor's plugin"))?;
-    let delete = DeleteMachine {
-        cluster: context.cluster.clone(),
-        claim: record.claim.uid.clone(),
-        machine: record.claim.machine_id.clone(),
-        place: Some(super::launch::place(launch)),
-        only_this_machine: false,
+    let vendors = match &record.claim.launch {
+        Some(launch) => vec![launch.offering.vendor.clone()],
+        None => context.vendors.names(),
     };
-    let outcome = slot.client.delete_machine(delete).await;
-    if let Err(error) = &outcome {
-        let note = format!("the machine is not deleted yet: {error}");
-        context.events.publish(&context.client, &*record.object, Severity::Warning, event::FAILED_TERMINATION, &note).await;
+    for vendor in &vendors {
+        destroy_at(context, record, vendor).await?;
     }
-    let deleted = outcome.map_err(Error::provider("delete the machine"))?;
-    tracing::info!(?deleted, "machine deletion acknowledged");
     if record.claim.terminating.is_none() {
         status::write(context, record, |status, look| {
             if record.claim.registered {
@@ -132,8 +124,27 @@ pub(crate) async fn destroy(context: &Context, record: &ClaimRecord) -> Result<N
         .await?;
         return Ok(Next::Again);
     }
-    slot.want_list(&record.claim.name);
     Ok(Next::After(super::POLL))
+}
+
+async fn destroy_at(context: &Context, record: &ClaimRecord, vendor: &Vendor) -> Result<(), Error> {
+    let slot = context.vendors.get(vendor).ok_or(Error::Stale("the vendor's plugin"))?;
+    let delete = DeleteMachine {
+        cluster: context.cluster.clone(),
+        claim: record.claim.uid.clone(),
+        machine: record.claim.machine_id.clone(),
+        place: record.claim.launch.as_ref().map(super::launch::place),
+        only_this_machine: false,
+    };
+    let outcome = slot.client.delete_machine(delete).await;
+    if let Err(error) = &outcome {
+        let note = format!("the machine is not deleted yet: {error}");
+        context.events.publish(&context.client, &*record.object, Severity::Warning, event::FAILED_TERMINATION, &note).await;
+    }
+    let deleted = outcome.map_err(Error::provider("delete the machine"))?;
+    tracing::info!(%vendor, ?deleted, "machine deletion acknowledged");
+    slot.want_list(&record.claim.name);
+    Ok(())
 }
 
 /// Removes what is left in Kubernetes, then the finalizer.

@@ -9,6 +9,7 @@ use kube::api::ListParams;
 use scarpenter_api::condition::{self, Status};
 use scarpenter_api::{node, pod, reason};
 use scarpenter_core::lifecycle::{MachineSeen, NodeFacts, NodeSeen, Seen};
+use scarpenter_core::name::Vendor;
 use scarpenter_index::{ClaimRecord, NodeRecord, PodRecord};
 
 use super::Error;
@@ -98,14 +99,33 @@ fn machine_seen(context: &Context, record: &ClaimRecord) -> MachineSeen {
     if claim.attempt.is_none() && claim.machine_id.is_none() {
         return MachineSeen::NotAsked;
     }
-    let Some(launch) = &claim.launch else { return MachineSeen::NotAsked };
-    let Some(slot) = context.vendors.get(&launch.offering.vendor) else {
-        return MachineSeen::Unknown(format!("no plugin serves vendor {}", launch.offering.vendor));
+    let seen = match &claim.launch {
+        Some(launch) => vec![of_vendor(context, record, &launch.offering.vendor, &launch.offering.region)],
+        // Whose machine it was cannot be read any more: every vendor must deny it.
+        None => context.vendors.names().iter().map(|vendor| of_vendor(context, record, vendor, "")).collect(),
     };
-    if claim.terminating.is_some() {
-        slot.want_list(&claim.name);
+    seen.into_iter().reduce(worse).unwrap_or_default()
+}
+
+fn of_vendor(context: &Context, record: &ClaimRecord, vendor: &Vendor, region: &str) -> MachineSeen {
+    let Some(slot) = context.vendors.get(vendor) else {
+        return MachineSeen::Unknown(format!("no plugin serves vendor {vendor}"));
+    };
+    if record.claim.terminating.is_some() {
+        slot.want_list(&record.claim.name);
     }
-    slot.seen(&claim.uid, &launch.offering.region)
+    slot.seen(&record.claim.uid, region)
+}
+
+/// Of two answers the one that lets less happen.
+fn worse(one: MachineSeen, other: MachineSeen) -> MachineSeen {
+    match (one, other) {
+        (MachineSeen::Present { stopped: a }, MachineSeen::Present { stopped: b }) => MachineSeen::Present { stopped: a && b },
+        (MachineSeen::Absent(a), MachineSeen::Absent(b)) => MachineSeen::Absent(a.min(b)),
+        (present @ MachineSeen::Present { .. }, _) | (_, present @ MachineSeen::Present { .. }) => present,
+        (unknown @ MachineSeen::Unknown(_), _) | (_, unknown @ MachineSeen::Unknown(_)) => unknown,
+        (MachineSeen::NotAsked, _) | (_, MachineSeen::NotAsked) => MachineSeen::NotAsked,
+    }
 }
 
 /// Asked only where it matters: a create has been sent, and its answer is not recorded.

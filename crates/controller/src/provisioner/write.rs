@@ -1,6 +1,6 @@
 //! Writes a plan: claims, tolerations, and why a pod gets nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -31,8 +31,10 @@ const PARALLEL: usize = 16;
 pub(crate) struct Told(HashMap<String, (String, String)>);
 
 impl Told {
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
+    /// Forgets pods that no longer wait.
+    pub(crate) fn keep(&mut self, pods: &[scarpenter_core::pod::Pod]) {
+        let waiting: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
+        self.0.retain(|uid, _| waiting.contains(uid.as_str()));
     }
 
     fn is_new(&mut self, uid: &str, reason: &str, message: &str) -> bool {

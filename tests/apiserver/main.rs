@@ -1,0 +1,17 @@
+//! What only a real API server can show: schemas, admission, watches, conflicts.
+
+#![allow(clippy::unwrap_used)]
+
+mod join;
+mod schema;
+mod schema_cases;
+
+use scarpenter_playground::Options;
+use scarpenter_tests::harness::{Trials, run};
+
+fn main() -> std::process::ExitCode {
+    let mut trials = Trials::new(Options::default());
+    schema::add(&mut trials);
+    join::add(&mut trials);
+    run(trials)
+}
