@@ -44,8 +44,6 @@ const NEVER: &[(&str, &[&str])] = &[
     ("bootstrap", &["kube", "kube-client", "tonic", "tokio", "hyper", "reqwest"]),
     ("mesh", &["kube", "kube-client", "k8s-openapi"]),
     ("provider", &["kube", "kube-client", "k8s-openapi"]),
-    ("index", &["kube-client", "tokio"]),
-    ("api", &["kube-client"]),
 ];
 
 struct Graph {
