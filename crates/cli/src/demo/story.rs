@@ -100,10 +100,11 @@ impl Story {
                 self.parts.push(Part::new(name, now));
                 self.parts.len() - 1
             });
-            let before = self.parts[index].state;
-            self.parts[index].take_in(pod, seen, now);
-            if known.is_none() || self.parts[index].state != before {
-                changes.push(self.parts[index].line(now));
+            let part = &mut self.parts[index];
+            let before = (part.state, part.reason());
+            part.take_in(pod, seen, now);
+            if known.is_none() || (part.state, part.reason()) != before {
+                changes.push(part.line(now));
             }
         }
         self.take_in_machines(seen, now);
@@ -142,7 +143,7 @@ impl Story {
     /// What it still waits for, for the person who has waited long enough.
     pub(super) fn unfinished(&self) -> String {
         let waits = self.parts.iter().filter(|part| part.state != State::Gone).map(|part| {
-            let why = if part.why.is_empty() { String::new() } else { format!(": {}", part.why) };
+            let why = part.reason().map(|why| format!(": {why}")).unwrap_or_default();
             format!("pod {} is {}{why}", part.pod, part.state)
         });
         let words: Vec<String> =
@@ -150,11 +151,13 @@ impl Story {
         words.join("; ")
     }
 
-    /// The table as it stands.
+    /// The table as it stands, and under it why a pod has no machine.
     pub(super) fn table(&self, now: Duration) -> Vec<String> {
         let head = ["POD", "CLAIM", "OFFERING", "PRICE", "STATE", "SECONDS"].map(str::to_owned).to_vec();
         let rows = self.parts.iter().map(|part| part.cells(now));
-        columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+        let mut lines = columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
+        lines.extend(self.parts.iter().filter_map(|part| Some(format!("{}: {}", part.pod, part.reason()?))));
+        lines
     }
 
     /// What each machine cost, and all of them.
@@ -242,7 +245,13 @@ impl Part {
         let cells = self.cells(now);
         let known: Vec<&str> =
             cells[..4].iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
-        format!("{:>6} s  {:12}  {}", cells[5], self.state, known.join("  "))
+        let why = self.reason().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{:>6} s  {:12}  {}{why}", cells[5], self.state, known.join("  "))
+    }
+
+    /// Why it has no machine, as far as anybody has said.
+    fn reason(&self) -> Option<String> {
+        (self.state == State::Waiting && !self.why.is_empty()).then(|| self.why.clone())
     }
 }
 
