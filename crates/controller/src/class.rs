@@ -56,7 +56,12 @@ fn forget(context: &Context, classes: &[Arc<ScarpenterNodeClass>]) {
     states.retain(|name, _| classes.iter().any(|class| class.name_any() == *name));
 }
 
-async fn look(context: &Context, config: &Config, memory: &mut Memory, class: &ScarpenterNodeClass) -> Result<(), kube::Error> {
+async fn look(
+    context: &Context,
+    config: &Config,
+    memory: &mut Memory,
+    class: &ScarpenterNodeClass,
+) -> Result<(), kube::Error> {
     finalize(context, class).await?;
     let look = Look { generation: class.metadata.generation, now: Timestamp::now() };
     let mut conditions = class.conditions().to_vec();
@@ -91,7 +96,12 @@ fn set(list: &mut Vec<Condition>, look: Look, type_: &str, status: Status, word:
     }
 }
 
-async fn join_ready(context: &Context, config: &Config, memory: &mut Memory, class: &ScarpenterNodeClass) -> Verdict {
+async fn join_ready(
+    context: &Context,
+    config: &Config,
+    memory: &mut Memory,
+    class: &ScarpenterNodeClass,
+) -> Verdict {
     let problems = class.problems();
     if !problems.is_empty() {
         return (Status::False, reason::INVALID, problems.join("; "));
@@ -114,7 +124,12 @@ async fn join_ready(context: &Context, config: &Config, memory: &mut Memory, cla
     }
 }
 
-async fn vendor_ready(context: &Context, memory: &mut Memory, class: &ScarpenterNodeClass, vendor: &Vendor) -> Verdict {
+async fn vendor_ready(
+    context: &Context,
+    memory: &mut Memory,
+    class: &ScarpenterNodeClass,
+    vendor: &Vendor,
+) -> Verdict {
     if let Some(problems) = class.vendor_problems().get(vendor.as_str()) {
         return (Status::False, reason::INVALID, problems.join("; "));
     }
@@ -133,11 +148,23 @@ async fn vendor_ready(context: &Context, memory: &mut Memory, class: &Scarpenter
     }
     let verdict = match slot.client.validate(check(context, class, vendor)).await {
         Ok(problems) => {
-            let errors: Vec<String> = problems.into_iter().filter(|problem| problem.severity == Severity::Error).map(|problem| format!("{}: {}", problem.field, problem.message)).collect();
-            if errors.is_empty() { (Status::True, condition::READY, String::new()) } else { (Status::False, reason::VALIDATION_FAILED, errors.join("; ")) }
+            let errors: Vec<String> = problems
+                .into_iter()
+                .filter(|problem| problem.severity == Severity::Error)
+                .map(|problem| format!("{}: {}", problem.field, problem.message))
+                .collect();
+            if errors.is_empty() {
+                (Status::True, condition::READY, String::new())
+            } else {
+                (Status::False, reason::VALIDATION_FAILED, errors.join("; "))
+            }
         }
-        Err(scarpenter_provider::Error::Unimplemented { .. }) => (Status::True, condition::READY, String::new()),
-        Err(error @ scarpenter_provider::Error::Denied { .. }) => (Status::False, reason::UNAUTHENTICATED, error.to_string()),
+        Err(scarpenter_provider::Error::Unimplemented { .. }) => {
+            (Status::True, condition::READY, String::new())
+        }
+        Err(error @ scarpenter_provider::Error::Denied { .. }) => {
+            (Status::False, reason::UNAUTHENTICATED, error.to_string())
+        }
         Err(error) => return (Status::False, reason::PROVIDER_UNAVAILABLE, error.to_string()),
     };
     memory.vendors.retain(|(name, _, other), _| *name != key.0 || *other != key.2);
@@ -152,7 +179,11 @@ fn check(context: &Context, class: &ScarpenterNodeClass, vendor: &Vendor) -> Cla
     for (place, id) in &class.spec.image.ids {
         let mut parts = place.split('/');
         if parts.next() == Some(vendor.as_str()) {
-            images.push(PlacedImage { region: parts.next().map(str::to_owned), arch: None, image: Image::Id(id.clone()) });
+            images.push(PlacedImage {
+                region: parts.next().map(str::to_owned),
+                arch: None,
+                image: Image::Id(id.clone()),
+            });
         }
     }
     ClassCheck {
@@ -180,7 +211,11 @@ fn remember(context: &Context, class: &ScarpenterNodeClass, conditions: &[Condit
     }
 }
 
-async fn write(context: &Context, class: &ScarpenterNodeClass, conditions: Vec<Condition>) -> Result<(), kube::Error> {
+async fn write(
+    context: &Context,
+    class: &ScarpenterNodeClass,
+    conditions: Vec<Condition>,
+) -> Result<(), kube::Error> {
     if conditions == class.conditions() {
         return Ok(());
     }

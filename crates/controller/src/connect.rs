@@ -21,7 +21,8 @@ use crate::settings::Settings;
 use crate::vendors::Vendors;
 
 /// CRDs without which nothing works.
-const CRDS: [&str; 3] = ["nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "scarpenternodeclasses.scarpenter.sparecores.com"];
+const CRDS: [&str; 3] =
+    ["nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "scarpenternodeclasses.scarpenter.sparecores.com"];
 
 /// Why the controller cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +55,11 @@ pub enum Error {
 }
 
 /// Connects and gathers what does not change.
-pub(crate) async fn connect(config: &Config, settings: Settings, catalog: Arc<Snapshot>) -> Result<(Context, UnboundedReceiver<String>), Error> {
+pub(crate) async fn connect(
+    config: &Config,
+    settings: Settings,
+    catalog: Arc<Snapshot>,
+) -> Result<(Context, UnboundedReceiver<String>), Error> {
     let client = client(config.clone())?;
     let url = config.cluster_url.to_string();
     let at = |doing| {
@@ -62,7 +67,10 @@ pub(crate) async fn connect(config: &Config, settings: Settings, catalog: Arc<Sn
         move |source| Error::Cluster { doing, url, source: Box::new(source) }
     };
     let version = client.apiserver_version().await.map_err(at("read the version"))?.git_version;
-    let system = Api::<Namespace>::all(client.clone()).get("kube-system").await.map_err(at("read Namespace kube-system"))?;
+    let system = Api::<Namespace>::all(client.clone())
+        .get("kube-system")
+        .await
+        .map_err(at("read Namespace kube-system"))?;
     let parts = Parts {
         vendors: Vendors::new(&settings.providers).map_err(|error| Error::Provider(Box::new(error)))?,
         client,
@@ -110,7 +118,11 @@ fn resource(path: &str) -> &str {
 }
 
 /// Waits until the CRDs are served, and says meanwhile which is missing.
-pub(crate) async fn wait_for_crds(context: &Context, ready: &Sender<Result<(), String>>, shutdown: &CancellationToken) -> Result<(), Error> {
+pub(crate) async fn wait_for_crds(
+    context: &Context,
+    ready: &Sender<Result<(), String>>,
+    shutdown: &CancellationToken,
+) -> Result<(), Error> {
     let api = Api::<CustomResourceDefinition>::all(context.client.clone());
     let mut told = String::new();
     loop {
@@ -129,7 +141,10 @@ pub(crate) async fn wait_for_crds(context: &Context, ready: &Sender<Result<(), S
         if missing.is_empty() {
             return Ok(());
         }
-        let words = format!("missing CRDs: {}; apply them with: scarpenter crds | kubectl apply -f -", missing.join(", "));
+        let words = format!(
+            "missing CRDs: {}; apply them with: scarpenter crds | kubectl apply -f -",
+            missing.join(", ")
+        );
         if words != told {
             tracing::error!("{words}");
             told.clone_from(&words);

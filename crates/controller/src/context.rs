@@ -181,7 +181,10 @@ impl Context {
     pub(crate) fn wrote(&self, claim: &NodeClaim) {
         let object = Arc::new(claim.clone());
         if let Some(uid) = &claim.metadata.uid {
-            self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(ClaimUid::new(uid.clone()), Arc::clone(&object));
+            self.written
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(ClaimUid::new(uid.clone()), Arc::clone(&object));
         }
         self.view().apply_claim(object);
     }

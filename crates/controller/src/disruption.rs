@@ -43,7 +43,10 @@ pub(crate) async fn run(context: Arc<Context>) {
         mark(&context, &memory).await;
         let ready: Vec<ClaimRecord> = candidates
             .into_iter()
-            .filter(|record| memory.chosen.entry(record.claim.uid.clone()).or_insert_with(Instant::now).elapsed() >= context.settings.validation_delay)
+            .filter(|record| {
+                memory.chosen.entry(record.claim.uid.clone()).or_insert_with(Instant::now).elapsed()
+                    >= context.settings.validation_delay
+            })
             .collect();
         let disruptions = ready.iter().map(|record| async {
             if let Err(error) = disrupt(&context, record).await {
@@ -59,7 +62,9 @@ async fn heal(context: &Context) {
     let stale: Vec<(String, ClaimRecord)> = {
         let view = context.view();
         let tainted = view.nodes().filter(|node| node.is_disrupted() && !node.deleting);
-        let of_claim = |node: &NodeRecord| Some((node.name.clone(), view.claim_of(&node.provider_id.as_ref()?.claim)?.clone()));
+        let of_claim = |node: &NodeRecord| {
+            Some((node.name.clone(), view.claim_of(&node.provider_id.as_ref()?.claim)?.clone()))
+        };
         tainted.filter_map(of_claim).filter(|(_, record)| record.claim.deleted.is_none()).collect()
     };
     for (node, record) in stale {
@@ -99,7 +104,11 @@ async fn mark(context: &Context, memory: &Memory) {
     let changes: Vec<(ClaimRecord, bool)> = {
         let view = context.view();
         let of = |record: &ClaimRecord| {
-            let after = record.pool.as_deref().and_then(|pool| view.pool(pool)).and_then(|pool| pool.consolidate_after());
+            let after = record
+                .pool
+                .as_deref()
+                .and_then(|pool| view.pool(pool))
+                .and_then(|pool| pool.consolidate_after());
             let since = memory.empty.get(&record.claim.uid);
             let wanted = since.zip(after).is_some_and(|(since, after)| since.elapsed() >= after);
             let there = condition::is_true(record.object.conditions(), condition::CONSOLIDATABLE);
@@ -132,11 +141,9 @@ fn is_empty(view: &View, record: &ClaimRecord) -> bool {
     let mut nodes = view.nodes_of(&claim.uid);
     let (Some(node), None) = (nodes.next(), nodes.next()) else { return false };
     let protected = node.annotations.get(label::DO_NOT_DISRUPT).is_some_and(|value| value == "true");
-    !protected
-        && !node.deleting
-        && node.is_initialized()
-        && !view.pods_on(&node.name).any(|pod| pod.occupies)
-        && !(view.is_awaited(record) && is_young(record))
+    let expected = view.is_awaited(record) && is_young(record);
+    let occupied = view.pods_on(&node.name).any(|pod| pod.occupies);
+    node.is_initialized() && !node.deleting && !protected && !occupied && !expected
 }
 
 /// A pod that a machine was bought for has this long to be bound there, before the machine counts as empty.
@@ -151,7 +158,11 @@ fn is_young(record: &ClaimRecord) -> bool {
 fn budget(view: &View, pool: &scarpenter_api::NodePool) -> u32 {
     let name = pool.name_any();
     let (mut base, mut consumed) = (0, 0);
-    for record in view.claims().filter(|record| record.pool.as_deref() == Some(&name) && record.claim.initialized && record.claim.terminating.is_none()) {
+    for record in view.claims().filter(|record| {
+        record.pool.as_deref() == Some(&name)
+            && record.claim.initialized
+            && record.claim.terminating.is_none()
+    }) {
         base += 1;
         let node = view.nodes_of(&record.claim.uid).next();
         if record.claim.deleted.is_some() || node.is_none_or(|node| !node.ready || node.is_disrupted()) {
@@ -163,21 +174,48 @@ fn budget(view: &View, pool: &scarpenter_api::NodePool) -> u32 {
 
 /// Taints, looks again through the API, and gives the claim up; or takes the taint off again.
 async fn disrupt(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
-    let name = context.view().nodes_of(&record.claim.uid).next().map(|node| node.name.clone()).ok_or(Error::Stale("the node"))?;
+    let name = context
+        .view()
+        .nodes_of(&record.claim.uid)
+        .next()
+        .map(|node| node.name.clone())
+        .ok_or(Error::Stale("the node"))?;
     taint(context, &name).await?;
     let now = Timestamp::now();
     let pods = pods_on(context, &name).await?;
-    let busy = pods.iter().find(|object| !pod::is_terminal(object) && !pod::is_daemon(object) || pod::protection(object, now).is_active());
+    let busy = pods.iter().find(|object| {
+        !pod::is_terminal(object) && !pod::is_daemon(object) || pod::protection(object, now).is_active()
+    });
     if let Some(busy) = busy {
-        tracing::info!(claim = record.claim.name, pod = busy.name_any(), "a pod came while the node was tainted; it is kept");
+        tracing::info!(
+            claim = record.claim.name,
+            pod = busy.name_any(),
+            "a pod came while the node was tainted; it is kept"
+        );
         return spare(context, record, &name).await;
     }
     let record = ClaimRecord::parse(context.newest(Arc::clone(&record.object)));
     write_status(context, &record, |status, look| {
-        condition::set(&mut status.conditions, look, condition::DISRUPTION_REASON, Status::True, reason::EMPTY, "nothing runs on it");
+        condition::set(
+            &mut status.conditions,
+            look,
+            condition::DISRUPTION_REASON,
+            Status::True,
+            reason::EMPTY,
+            "nothing runs on it",
+        );
     })
     .await?;
-    context.events.publish(&context.client, &*record.object, Severity::Normal, event::DISRUPTION_TERMINATING, "Disrupting NodeClaim: Empty").await;
+    context
+        .events
+        .publish(
+            &context.client,
+            &*record.object,
+            Severity::Normal,
+            event::DISRUPTION_TERMINATING,
+            "Disrupting NodeClaim: Empty",
+        )
+        .await;
     context.metrics.disrupted(reason::end::EMPTY, record.pool.as_deref());
     tracing::info!(claim = record.claim.name, "empty node disrupted");
     delete_claim(context, &record).await
@@ -189,8 +227,12 @@ async fn spare(context: &Context, record: &ClaimRecord, node: &str) -> Result<()
     let object = api.get(node).await.map_err(Error::kubernetes("read the node"))?;
     let mut taints = object.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     taints.retain(|taint| taint.key != label::DISRUPTED_TAINT);
-    let patch = json!({"metadata": {"resourceVersion": object.resource_version()}, "spec": {"taints": taints}});
-    let written = api.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(Error::kubernetes("take the taint off"))?;
+    let patch =
+        json!({"metadata": {"resourceVersion": object.resource_version()}, "spec": {"taints": taints}});
+    let written = api
+        .patch(node, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(Error::kubernetes("take the taint off"))?;
     context.view().apply_node(&written);
     let record = ClaimRecord::parse(context.newest(Arc::clone(&record.object)));
     write_status(context, &record, |status, _| {

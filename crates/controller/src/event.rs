@@ -38,8 +38,14 @@ impl Events {
     }
 
     /// Publishes about `object`; a failure is logged, since an event is never worth failing for.
-    pub(crate) async fn publish<K>(&self, client: &Client, object: &K, severity: Severity, reason: &'static str, note: &str)
-    where
+    pub(crate) async fn publish<K>(
+        &self,
+        client: &Client,
+        object: &K,
+        severity: Severity,
+        reason: &'static str,
+        note: &str,
+    ) where
         K: Resource<DynamicType = ()>,
     {
         let about = ObjectReference {
@@ -68,12 +74,21 @@ impl Events {
         }
         let namespace = about.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let event = self.event(about, severity, reason, note, &namespace);
-        if let Err(error) = Api::namespaced(client.clone(), &namespace).create(&PostParams::default(), &event).await {
+        if let Err(error) =
+            Api::namespaced(client.clone(), &namespace).create(&PostParams::default(), &event).await
+        {
             tracing::debug!(%error, reason, "event not written");
         }
     }
 
-    fn event(&self, about: ObjectReference, severity: Severity, reason: &str, note: &str, namespace: &str) -> Event {
+    fn event(
+        &self,
+        about: ObjectReference,
+        severity: Severity,
+        reason: &str,
+        note: &str,
+        namespace: &str,
+    ) -> Event {
         let now = Time(Timestamp::now());
         Event {
             metadata: ObjectMeta {

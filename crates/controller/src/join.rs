@@ -7,8 +7,8 @@ mod secrets;
 mod self_test;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt};
 use scarpenter_api::{ScarpenterNodeClass, node};
 use scarpenter_bootstrap::Join;
 use scarpenter_core::name::{ClaimUid, ProviderId, Secret as Hidden, base36, bootstrap_token_id};
@@ -21,6 +21,8 @@ pub(crate) use self_test::self_test;
 
 use crate::context::Context;
 
+/// Material younger than this is left alone when tidying.
+const TIDY_AFTER_SECONDS: i64 = 30;
 /// How many ids a claim's token may have; more clashes than this do not happen by chance.
 const CLASHES: usize = 4;
 
@@ -46,7 +48,9 @@ pub(crate) enum Error {
     #[error("render the Ignition document")]
     Render(#[source] Box<scarpenter_bootstrap::Error>),
     /// The CA that the class names cannot be had.
-    #[error("key {key} of ConfigMap {name} is neither in namespace {namespace} nor in kube-public: create it, or set join.caCertificate")]
+    #[error(
+        "key {key} of ConfigMap {name} is neither in namespace {namespace} nor in kube-public: create it, or set join.caCertificate"
+    )]
     NoCa {
         /// ConfigMap.
         name: String,
@@ -70,24 +74,32 @@ impl Error {
 }
 
 /// Makes token and document, or reads what an earlier look made: a retry sends the same bytes.
-pub(crate) async fn ensure(context: &Context, record: &ClaimRecord, launch: &Launch, class: &ScarpenterNodeClass) -> Result<Material, Error> {
+pub(crate) async fn ensure(
+    context: &Context,
+    record: &ClaimRecord,
+    launch: &Launch,
+    class: &ScarpenterNodeClass,
+) -> Result<Material, Error> {
     let ca = context.authorities.get(context, class).await?;
     for clash in 0..CLASHES {
         let id = bootstrap_token_id(&record.claim.uid, clash);
         let secret = Hidden::new(format!("{}{}", base36(rand::random(), 8), base36(rand::random(), 8)));
         let join = join(context, record, launch, class, &ca, (&id, &secret));
         let document = scarpenter_bootstrap::render(&join).map_err(|error| Error::Render(Box::new(error)))?;
-        let expires = record.claim.created.after(class.registration_deadline(&launch.offering.vendor) + secrets::SPARE);
+        let expires =
+            record.claim.created.after(class.registration_deadline(&launch.offering.vendor) + secrets::SPARE);
         let token = secrets::token(record, &id, &secret, expires);
         let stored = secrets::join(record, &id, &secret, document.bytes());
         let (tokens, joins) = apis(context);
         let post = PostParams::default();
-        let (token_made, stored_made) = tokio::join!(tokens.create(&post, &token), joins.create(&post, &stored));
+        let (token_made, stored_made) =
+            tokio::join!(tokens.create(&post, &token), joins.create(&post, &stored));
         match (made(token_made, "store the bootstrap token")?, made(stored_made, "store the join Secret")?) {
             (true, true) => return Ok(Material { user_data: document.bytes().to_vec() }),
             (false, stored_is_ours) if !secrets::is_token_of(&tokens, &id, &record.claim.uid).await? => {
                 if stored_is_ours {
-                    remove(&joins, &secret_name(&record.claim.uid), "remove the join Secret of a clash").await?;
+                    remove(&joins, &secret_name(&record.claim.uid), "remove the join Secret of a clash")
+                        .await?;
                 }
             }
             // The document is new, but the token is of an earlier look: the document's wins.
@@ -103,11 +115,16 @@ pub(crate) async fn ensure(context: &Context, record: &ClaimRecord, launch: &Lau
 }
 
 /// The stored document decides; the token is made to match it.
-async fn recover(context: &Context, record: &ClaimRecord, expires: scarpenter_core::lifecycle::Time) -> Result<Material, Error> {
+async fn recover(
+    context: &Context,
+    record: &ClaimRecord,
+    expires: scarpenter_core::lifecycle::Time,
+) -> Result<Material, Error> {
     let (tokens, joins) = apis(context);
     let name = secret_name(&record.claim.uid);
     let stored = joins.get(&name).await.map_err(Error::kubernetes("read the join Secret"))?;
-    let (id, secret, user_data) = secrets::parts(&stored).ok_or_else(|| Error::Broken(record.claim.uid.clone()))?;
+    let (id, secret, user_data) =
+        secrets::parts(&stored).ok_or_else(|| Error::Broken(record.claim.uid.clone()))?;
     secrets::replace_token(&tokens, &secrets::token(record, &id, &secret, expires)).await?;
     Ok(Material { user_data })
 }
@@ -115,7 +132,10 @@ async fn recover(context: &Context, record: &ClaimRecord, expires: scarpenter_co
 /// Reads the stored document.
 pub(crate) async fn read(context: &Context, record: &ClaimRecord) -> Result<Material, Error> {
     let (_, joins) = apis(context);
-    let stored = joins.get(&secret_name(&record.claim.uid)).await.map_err(Error::kubernetes("read the join Secret"))?;
+    let stored = joins
+        .get(&secret_name(&record.claim.uid))
+        .await
+        .map_err(Error::kubernetes("read the join Secret"))?;
     let (_, _, user_data) = secrets::parts(&stored).ok_or_else(|| Error::Broken(record.claim.uid.clone()))?;
     Ok(Material { user_data })
 }
@@ -142,6 +162,33 @@ pub(crate) async fn forget(context: &Context, claim: &ClaimUid) -> Result<(), Er
         remove(&joins, &name, "remove the join Secret").await?;
     }
     Ok(())
+}
+
+/// Removes material that no claim can use any more: its claim has registered, or is gone.
+///
+/// A leader that stood still may have made it anew after the fact.
+pub(crate) async fn tidy(context: &Context) -> Result<(), Error> {
+    let (tokens, joins) = apis(context);
+    let ours = kube::api::ListParams::default().labels(secrets::CLAIM);
+    for api in [tokens, joins] {
+        let listed = api.list_metadata(&ours).await.map_err(Error::kubernetes("list the join material"))?;
+        for secret in listed.items {
+            let Some(uid) = secret.labels().get(secrets::CLAIM).map(|uid| ClaimUid::new(uid.clone())) else {
+                continue;
+            };
+            let needed = context.view().claim_of(&uid).is_some_and(|record| !record.claim.registered);
+            if !needed && is_old(&secret) {
+                remove(&api, &secret.name_any(), "remove join material that nobody needs").await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The view may be behind a claim that was just made.
+fn is_old(secret: &impl ResourceExt) -> bool {
+    let made = secret.creation_timestamp().map(|at| at.0);
+    made.is_some_and(|made| jiff::Timestamp::now().as_second() - made.as_second() > TIDY_AFTER_SECONDS)
 }
 
 async fn remove(api: &Api<Secret>, name: &str, doing: &'static str) -> Result<(), Error> {
@@ -178,14 +225,25 @@ fn join(
     let vendor = &launch.offering.vendor;
     let mut labels = launch.labels.clone();
     labels.extend(record.object.metadata.labels.clone().unwrap_or_default());
-    let taints = record.object.spec.taints.iter().chain(&record.object.spec.startup_taints).cloned().collect::<Vec<_>>();
+    let taints = record
+        .object
+        .spec
+        .taints
+        .iter()
+        .chain(&record.object.spec.startup_taints)
+        .cloned()
+        .collect::<Vec<_>>();
     let deadline = class.registration_deadline(vendor).as_secs();
     let grace = record.object.spec.termination_grace_period.as_ref().and_then(|grace| grace.get());
     let life = record.claim.expire_after.zip(grace).map(|(life, grace)| (life + grace).as_secs());
     Join {
         node_name: record.claim.name.clone(),
         provider_id: ProviderId { vendor: vendor.clone(), claim: record.claim.uid.clone() }.to_string(),
-        servers: if spec.servers.is_empty() { vec![context.server.url.clone()] } else { spec.servers.clone() },
+        servers: if spec.servers.is_empty() {
+            vec![context.server.url.clone()]
+        } else {
+            spec.servers.clone()
+        },
         ca_pem: ca_pem.to_owned(),
         token_id: token_id.to_owned(),
         token_secret: token_secret.clone(),

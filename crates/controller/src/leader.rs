@@ -84,7 +84,8 @@ impl Leader {
             Some((known, at)) if *known == version => *at,
             _ => seen.insert((version, Instant::now())).1,
         };
-        let free = holder(&current).is_none_or(|holder| holder == &self.identity) || unchanged_since.elapsed() > DURATION;
+        let free = holder(&current).is_none_or(|holder| holder == &self.identity)
+            || unchanged_since.elapsed() > DURATION;
         if !free {
             return Ok(false);
         }

@@ -44,14 +44,29 @@ use crate::leader::Leader;
 ///
 /// # Errors
 /// When the cluster or a port cannot be used at the start, or when leadership is lost.
-pub async fn run(config: Config, settings: Settings, catalog: Arc<Snapshot>, shutdown: CancellationToken) -> Result<(), Error> {
+pub async fn run(
+    config: Config,
+    settings: Settings,
+    catalog: Arc<Snapshot>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
     let (ready, readiness) = signal::channel(Err("not connected yet".to_owned()));
     let (context, woken) = connect::connect(&config, settings, catalog).await?;
     let context = Arc::new(context);
     let settings = &context.settings;
-    serve::start(settings.bind, settings.metrics_port, settings.health_port, Arc::clone(&context.metrics), readiness).await?;
+    serve::start(
+        settings.bind,
+        settings.metrics_port,
+        settings.health_port,
+        Arc::clone(&context.metrics),
+        readiness,
+    )
+    .await?;
     connect::wait_for_crds(&context, &ready, &shutdown).await?;
-    let leader = settings.lease.as_ref().map(|lease| Leader::new(&context.client, &settings.namespace, lease, &identity()));
+    let leader = settings
+        .lease
+        .as_ref()
+        .map(|lease| Leader::new(&context.client, &settings.namespace, lease, &identity()));
     // A candidate is ready: it holds its place warm.
     let _ = ready.send(Ok(()));
     if let Some(leader) = &leader {
@@ -102,7 +117,8 @@ async fn lead(
     }
     tracing::info!("caches synced");
     let stop = shutdown.clone();
-    let lives = tokio::spawn(lifecycle::run(Arc::clone(context), woken, async move { stop.cancelled().await }));
+    let lives =
+        tokio::spawn(lifecycle::run(Arc::clone(context), woken, async move { stop.cancelled().await }));
     tasks.spawn(class::run(Arc::clone(context), config));
     tasks.spawn(pool::run(Arc::clone(context)));
     tasks.spawn(csr::run(Arc::clone(context)));
@@ -130,6 +146,8 @@ async fn lead(
 
 /// Holder of the lease: the pod's (or host's) name and something random.
 fn identity() -> String {
-    let name = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "scarpenter".to_owned());
+    let name = std::env::var("POD_NAME")
+        .or_else(|_| std::env::var("HOSTNAME"))
+        .unwrap_or_else(|_| "scarpenter".to_owned());
     format!("{name}_{}", scarpenter_core::name::base36(rand::random(), 8))
 }

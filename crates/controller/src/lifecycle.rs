@@ -24,12 +24,12 @@ use scarpenter_index::ClaimRecord;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-pub(crate) use error::Error;
 pub(crate) use abandon::delete as delete_claim;
+pub(crate) use error::Error;
 pub(crate) use leave::{remove_node, taint};
 pub(crate) use observe::pods_on;
-pub(crate) use status::write as write_status;
 pub(crate) use patch::{annotate, merge};
+pub(crate) use status::write as write_status;
 
 use crate::clock;
 use crate::context::Context;
@@ -91,7 +91,16 @@ async fn reconcile(object: Arc<NodeClaim>, context: Arc<Context>) -> Result<Acti
     if let Err(error) = &outcome {
         context.metrics.failed(error.category());
         if let Error::Unreadable(_) = error {
-            context.events.publish(&context.client, &*unreadable, Severity::Warning, event::ABANDONED, &error.to_string()).await;
+            context
+                .events
+                .publish(
+                    &context.client,
+                    &*unreadable,
+                    Severity::Warning,
+                    event::ABANDONED,
+                    &error.to_string(),
+                )
+                .await;
         }
         if error.is_race() {
             tracing::debug!(error = %chain(error), "lost a race; looking again");
@@ -148,7 +157,9 @@ fn limits(context: &Context, record: &ClaimRecord) -> Limits {
     Limits {
         launch: class.as_ref().map_or(Duration::from_secs(300), |class| class.launch_deadline()),
         registration,
-        settle: vendor.and_then(|vendor| context.vendors.get(vendor)).map_or(Duration::from_secs(300), |slot| slot.settle()),
+        settle: vendor
+            .and_then(|vendor| context.vendors.get(vendor))
+            .map_or(Duration::from_secs(300), |slot| slot.settle()),
         drain: context.settings.drain_delay,
     }
 }
@@ -156,7 +167,10 @@ fn limits(context: &Context, record: &ClaimRecord) -> Limits {
 fn pause(until: Option<Time>, reason: &WaitReason) -> Action {
     let polled = matches!(
         reason,
-        WaitReason::MachineTerminating | WaitReason::ProviderUnreachable(_) | WaitReason::Draining | WaitReason::Settling
+        WaitReason::MachineTerminating
+            | WaitReason::ProviderUnreachable(_)
+            | WaitReason::Draining
+            | WaitReason::Settling
     );
     let until = until.map(|until| clock::now().until(until) + Duration::from_millis(1));
     match (until, polled) {

@@ -39,15 +39,18 @@ impl Metrics {
     }
 
     pub(crate) fn terminated(&self, pool: Option<&str>) {
-        counter!("karpenter_nodeclaims_terminated_total", "nodepool" => pool.unwrap_or_default().to_owned()).increment(1);
+        counter!("karpenter_nodeclaims_terminated_total", "nodepool" => pool.unwrap_or_default().to_owned())
+            .increment(1);
     }
 
     pub(crate) fn unschedulable(&self, pods: usize) {
-        gauge!("karpenter_scheduler_unschedulable_pods_count", "controller" => "provisioner").set(number(pods));
+        gauge!("karpenter_scheduler_unschedulable_pods_count", "controller" => "provisioner")
+            .set(number(pods));
     }
 
     pub(crate) fn planning(&self, took: Duration) {
-        histogram!("karpenter_scheduler_scheduling_duration_seconds", "controller" => "provisioner").record(took);
+        histogram!("karpenter_scheduler_scheduling_duration_seconds", "controller" => "provisioner")
+            .record(took);
     }
 
     pub(crate) fn step(&self, step: &Step) {
@@ -92,13 +95,16 @@ impl Metrics {
 
 /// A request to the API server, by method and resource.
 pub(crate) fn request(method: &'static str, resource: &str) {
-    counter!("scarpenter_kubernetes_requests_total", "method" => method, "resource" => resource.to_owned()).increment(1);
+    counter!("scarpenter_kubernetes_requests_total", "method" => method, "resource" => resource.to_owned())
+        .increment(1);
 }
 
 /// What every process says of itself; read from the kernel.
 fn process() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
     if let Some(kib) = resident {
         gauge!("process_resident_memory_bytes").set(kib * 1024.0);
     }

@@ -28,7 +28,11 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) async fn run(context: Arc<Context>) {
     let mut since: HashMap<String, Instant> = HashMap::new();
     loop {
-        let _ = tokio::time::timeout(if since.is_empty() { AGAIN } else { GRACE }, context.wake.orphans.notified()).await;
+        let _ = tokio::time::timeout(
+            if since.is_empty() { AGAIN } else { GRACE },
+            context.wake.orphans.notified(),
+        )
+        .await;
         let suspects = suspects(&context);
         since.retain(|uid, _| suspects.iter().any(|(_, own, _)| own == uid));
         for (name, uid, claim) in suspects {
@@ -61,7 +65,9 @@ async fn remove(context: &Context, name: &str, claim: &ClaimUid) -> Result<(), E
         return Ok(());
     }
     let api = Api::<Node>::all(context.client.clone());
-    let Some(node) = api.get_opt(name).await.map_err(Error::kubernetes("read the node"))? else { return Ok(()) };
+    let Some(node) = api.get_opt(name).await.map_err(Error::kubernetes("read the node"))? else {
+        return Ok(());
+    };
     let ours = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).and_then(ProviderId::parse);
     if ours.is_none_or(|id| id.claim != *claim) {
         return Ok(());
@@ -79,7 +85,14 @@ async fn taint(api: &Api<Node>, node: &Node) -> Result<(), Error> {
     if taints.iter().any(|taint| taint.key == label::DISRUPTED_TAINT && taint.effect == "NoExecute") {
         return Ok(());
     }
-    taints.push(Taint { key: label::DISRUPTED_TAINT.to_owned(), effect: "NoExecute".to_owned(), ..Taint::default() });
+    taints.push(Taint {
+        key: label::DISRUPTED_TAINT.to_owned(),
+        effect: "NoExecute".to_owned(),
+        ..Taint::default()
+    });
     let patch = json!({"metadata": {"resourceVersion": node.resource_version()}, "spec": {"taints": taints}});
-    api.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).map_err(Error::kubernetes("taint the node"))
+    api.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map(drop)
+        .map_err(Error::kubernetes("taint the node"))
 }

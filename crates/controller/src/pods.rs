@@ -35,7 +35,8 @@ fn arrived(context: &Context) -> Vec<(PodKey, String, String)> {
     let mut out = Vec::new();
     for record in view.claims().filter(|record| record.claim.initialized && record.claim.deleted.is_none()) {
         for node in view.nodes_of(&record.claim.uid) {
-            let here = view.pods_on(&node.name).filter(|pod| record.pods.contains(&pod.pod.uid) && !pod.terminating);
+            let here =
+                view.pods_on(&node.name).filter(|pod| record.pods.contains(&pod.pod.uid) && !pod.terminating);
             out.extend(here.map(|pod| (pod.pod.key.clone(), pod.pod.uid.clone(), record.claim.name.clone())));
         }
     }

@@ -9,7 +9,9 @@ use kube::{Api, ResourceExt};
 use scarpenter_api::condition::{self, Look, Status};
 use scarpenter_api::nodepool::NodePoolStatus;
 use scarpenter_api::{NodePool, quantity, reason};
-use scarpenter_core::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, MICRO_USD_PER_HOUR, NODES, PODS, Resources};
+use scarpenter_core::resources::{
+    CPU, EPHEMERAL_STORAGE, MEMORY, MICRO_USD_PER_HOUR, NODES, PODS, Resources,
+};
 use serde_json::json;
 
 use crate::context::Context;
@@ -42,7 +44,14 @@ async fn look(context: &Context, pool: &NodePool) -> Result<(), kube::Error> {
         Ok(_) => condition::set_true(&mut status.conditions, look, condition::VALIDATION_SUCCEEDED),
         Err(problems) => {
             let words = problems.join("; ");
-            condition::set(&mut status.conditions, look, condition::VALIDATION_SUCCEEDED, Status::False, reason::NODE_POOL_VALIDATION_FAILED, &words);
+            condition::set(
+                &mut status.conditions,
+                look,
+                condition::VALIDATION_SUCCEEDED,
+                Status::False,
+                reason::NODE_POOL_VALIDATION_FAILED,
+                &words,
+            );
         }
     }
     class_ready(context, pool, &mut status, look);
@@ -64,15 +73,29 @@ fn class_ready(context: &Context, pool: &NodePool, status: &mut NodePoolStatus, 
         condition::set(&mut status.conditions, look, condition::NODE_CLASS_READY, status_, word, words);
     };
     let Some(class) = class else {
-        return set(Status::False, reason::NODE_CLASS_NOT_FOUND, &format!("ScarpenterNodeClass {name} does not exist"));
+        return set(
+            Status::False,
+            reason::NODE_CLASS_NOT_FOUND,
+            &format!("ScarpenterNodeClass {name} does not exist"),
+        );
     };
     if class.metadata.deletion_timestamp.is_some() {
-        return set(Status::False, reason::NODE_CLASS_TERMINATING, &format!("ScarpenterNodeClass {name} is being deleted"));
+        return set(
+            Status::False,
+            reason::NODE_CLASS_TERMINATING,
+            &format!("ScarpenterNodeClass {name} is being deleted"),
+        );
     }
     match condition::find(class.conditions(), condition::READY) {
-        Some(ready) if ready.status == Status::True => condition::set_true(&mut status.conditions, look, condition::NODE_CLASS_READY),
+        Some(ready) if ready.status == Status::True => {
+            condition::set_true(&mut status.conditions, look, condition::NODE_CLASS_READY)
+        }
         Some(ready) if ready.status == Status::False => set(Status::False, &ready.reason, &ready.message),
-        _ => set(Status::Unknown, reason::NODE_CLASS_READINESS_UNKNOWN, &format!("ScarpenterNodeClass {name} has not been checked yet")),
+        _ => set(
+            Status::Unknown,
+            reason::NODE_CLASS_READINESS_UNKNOWN,
+            &format!("ScarpenterNodeClass {name} has not been checked yet"),
+        ),
     }
 }
 
@@ -84,7 +107,9 @@ fn count(context: &Context, pool: &NodePool, status: &mut NodePoolStatus) {
         sum.set(resource, 0);
     }
     let view = context.view();
-    for record in view.claims().filter(|record| record.pool.as_deref() == Some(&name) && record.claim.deleted.is_none()) {
+    for record in
+        view.claims().filter(|record| record.pool.as_deref() == Some(&name) && record.claim.deleted.is_none())
+    {
         sum.add(&record.counted());
     }
     drop(view);

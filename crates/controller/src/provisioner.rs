@@ -23,7 +23,8 @@ pub(crate) async fn run(context: Arc<Context>) {
     let mut told = write::Told::default();
     loop {
         let until = context.stock().next_end(clock::now());
-        let pause = until.map_or(LOOK_AGAIN, |end| clock::now().until(end).clamp(Duration::from_millis(50), LOOK_AGAIN));
+        let pause = until
+            .map_or(LOOK_AGAIN, |end| clock::now().until(end).clamp(Duration::from_millis(50), LOOK_AGAIN));
         let _ = tokio::time::timeout(pause, context.wake.pods.notified()).await;
         batch::gather(&context).await;
         pass(&context, &mut told).await;

@@ -27,7 +27,13 @@ pub struct ServeError {
 pub(crate) type Readiness = watch::Receiver<Result<(), String>>;
 
 /// Binds both ports, then serves for ever in the background.
-pub(crate) async fn start(address: IpAddr, metrics_port: u16, health_port: u16, metrics: Arc<Metrics>, ready: Readiness) -> Result<(), ServeError> {
+pub(crate) async fn start(
+    address: IpAddr,
+    metrics_port: u16,
+    health_port: u16,
+    metrics: Arc<Metrics>,
+    ready: Readiness,
+) -> Result<(), ServeError> {
     let metrics_listener = bind(address, metrics_port, "metrics").await?;
     let health_listener = bind(address, health_port, "health").await?;
     let scrape = Router::new().route("/metrics", get(move || std::future::ready(metrics.render())));
@@ -45,7 +51,8 @@ pub(crate) async fn start(address: IpAddr, metrics_port: u16, health_port: u16, 
 }
 
 async fn bind(address: IpAddr, port: u16, what: &'static str) -> Result<TcpListener, ServeError> {
-    let listener = TcpListener::bind((address, port)).await.map_err(|source| ServeError { port, what, source })?;
+    let listener =
+        TcpListener::bind((address, port)).await.map_err(|source| ServeError { port, what, source })?;
     if let Ok(address) = listener.local_addr() {
         tracing::info!(what, port = address.port(), "listening");
     }

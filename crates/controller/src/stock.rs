@@ -53,12 +53,20 @@ impl Stock {
 
     /// Offerings that cannot be bought now, and until when.
     pub(crate) fn offerings(&self, now: Time) -> BTreeMap<OfferingKey, i64> {
-        self.offerings.iter().filter(|(_, refused)| refused.until > now).map(|(key, refused)| (key.clone(), seconds(refused))).collect()
+        self.offerings
+            .iter()
+            .filter(|(_, refused)| refused.until > now)
+            .map(|(key, refused)| (key.clone(), seconds(refused)))
+            .collect()
     }
 
     /// Regions in which nothing can be bought now, and until when.
     pub(crate) fn regions(&self, now: Time) -> BTreeMap<(Vendor, String), i64> {
-        self.regions.iter().filter(|(_, refused)| refused.until > now).map(|(key, refused)| (key.clone(), seconds(refused))).collect()
+        self.regions
+            .iter()
+            .filter(|(_, refused)| refused.until > now)
+            .map(|(key, refused)| (key.clone(), seconds(refused)))
+            .collect()
     }
 
     /// Vendors of which nothing can be bought now, until when, and why.
@@ -77,7 +85,8 @@ impl Stock {
 fn refuse<K: Ord>(memory: &mut BTreeMap<K, Refused>, key: K, now: Time, words: &str) -> Time {
     let known = memory.get(&key);
     // A refusal that comes while an older one still holds is the same one told twice.
-    let times = known.map_or(1, |refused| if refused.until > now { refused.times } else { refused.times + 1 });
+    let times =
+        known.map_or(1, |refused| if refused.until > now { refused.times } else { refused.times + 1 });
     let span = FIRST.saturating_mul(1 << (times - 1).min(10)).min(LONGEST);
     let until = now.after(span);
     memory.insert(key, Refused { until, times, words: words.to_owned() });

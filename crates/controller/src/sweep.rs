@@ -14,6 +14,7 @@ use scarpenter_provider::{DeleteMachine, MachineList};
 use crate::clock;
 use crate::context::Context;
 use crate::event::Severity;
+use crate::join;
 use crate::provisioner::chain;
 use crate::vendors::Slot;
 
@@ -38,6 +39,9 @@ pub struct Swept {
 pub(crate) async fn run(context: Arc<Context>) {
     loop {
         tokio::time::sleep(context.settings.sweep_every).await;
+        if let Err(error) = join::tidy(&context).await {
+            tracing::warn!(error = %chain(&error), "join material not tidied");
+        }
         for swept in pass(&context, false).await {
             if let Some(braked) = &swept.braked {
                 tracing::error!(vendor = swept.vendor, braked, "sweep braked");
@@ -75,7 +79,12 @@ async fn vendor(context: &Context, slot: &Slot, dry_run: bool) -> Swept {
     };
     let outcome = decide(context, slot, &list, &owners);
     swept.machines = list.machines.len();
-    swept.kept = outcome.kept.iter().filter(|(_, why)| !matches!(why, Kept::Owned | Kept::Chosen)).map(|(id, why)| (id.to_string(), why.words())).collect();
+    swept.kept = outcome
+        .kept
+        .iter()
+        .filter(|(_, why)| !matches!(why, Kept::Owned | Kept::Chosen))
+        .map(|(id, why)| (id.to_string(), why.words()))
+        .collect();
     if let Some(braked) = outcome.braked {
         announce_brake(context, slot, &braked.to_string()).await;
         swept.braked = Some(braked.to_string());
@@ -83,7 +92,8 @@ async fn vendor(context: &Context, slot: &Slot, dry_run: bool) -> Swept {
     context.metrics.orphans(&slot.vendor, outcome.delete.len());
     for doomed in &outcome.delete {
         let done = if dry_run { Ok(()) } else { delete(context, slot, doomed).await };
-        let why = if doomed.fault == Fault::Orphan { "no claim owns it" } else { "its claim has another machine" };
+        let why =
+            if doomed.fault == Fault::Orphan { "no claim owns it" } else { "its claim has another machine" };
         swept.deleted.push((doomed.id.to_string(), doomed.claim.to_string(), why, done));
     }
     swept
@@ -92,7 +102,13 @@ async fn vendor(context: &Context, slot: &Slot, dry_run: bool) -> Swept {
 async fn owners(context: &Context) -> Result<Vec<Owner>, kube::Error> {
     let claims = Api::<NodeClaim>::all(context.client.clone()).list(&ListParams::default()).await?;
     let records = claims.items.into_iter().map(|claim| ClaimRecord::parse(Arc::new(claim)));
-    Ok(records.map(|record| Owner { uid: record.claim.uid, machine_id: record.claim.machine_id, attempt: record.claim.attempt }).collect())
+    Ok(records
+        .map(|record| Owner {
+            uid: record.claim.uid,
+            machine_id: record.claim.machine_id,
+            attempt: record.claim.attempt,
+        })
+        .collect())
 }
 
 fn decide(context: &Context, slot: &Slot, list: &MachineList, owners: &[Owner]) -> Outcome {
@@ -104,11 +120,21 @@ fn decide(context: &Context, slot: &Slot, list: &MachineList, owners: &[Owner]) 
             cluster: machine.cluster.clone(),
             claim: machine.claim.clone(),
             region: machine.region.clone(),
-            created: Time::from_millis(i64::try_from(machine.created).unwrap_or(i64::MAX / 1000).saturating_mul(1000)),
+            created: Time::from_millis(
+                i64::try_from(machine.created).unwrap_or(i64::MAX / 1000).saturating_mul(1000),
+            ),
         })
         .collect();
-    let covered = machines.iter().map(|machine| machine.region.clone()).filter(|region| list.covered.covers(region)).collect();
-    let settings = Settings { grace: context.settings.sweep_grace.max(slot.settle()), settle: slot.settle(), ..Settings::default() };
+    let covered = machines
+        .iter()
+        .map(|machine| machine.region.clone())
+        .filter(|region| list.covered.covers(region))
+        .collect();
+    let settings = Settings {
+        grace: context.settings.sweep_grace.max(slot.settle()),
+        settle: slot.settle(),
+        ..Settings::default()
+    };
     sweep(&context.cluster, &machines, owners, &covered, clock::now(), &settings)
 }
 
@@ -125,10 +151,14 @@ async fn delete(context: &Context, slot: &Slot, doomed: &Doomed) -> Result<(), S
 
 /// The brake is for a person to look at: an event on the classes that use the vendor.
 async fn announce_brake(context: &Context, slot: &Slot, words: &str) {
-    let classes: Vec<_> = context.view().classes().filter(|class| class.spec.vendors.contains_key(slot.vendor.as_str())).cloned().collect();
+    let classes: Vec<_> = context
+        .view()
+        .classes()
+        .filter(|class| class.spec.vendors.contains_key(slot.vendor.as_str()))
+        .cloned()
+        .collect();
     for class in classes {
         let note = format!("{}: {words}", slot.vendor);
         context.events.publish(&context.client, &*class, Severity::Warning, event::SWEEP_BRAKED, &note).await;
     }
 }
-

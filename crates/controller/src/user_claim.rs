@@ -16,8 +16,20 @@ pub(crate) async fn plan(context: &Context, record: &ClaimRecord) -> Result<Next
     let name = &record.object.spec.node_class_ref.name;
     let facts = provisioner::gather(context);
     let Some(class) = facts.classes.get(name) else { return Err(Error::Stale("the node class")) };
-    let requirements: Vec<_> = record.object.spec.requirements.iter().map(scarpenter_api::requirement::RequirementSpec::to_core).collect();
-    let requests = record.object.spec.resources.as_ref().map(|resources| quantity::read(Some(&resources.requests))).unwrap_or_default();
+    let requirements: Vec<_> = record
+        .object
+        .spec
+        .requirements
+        .iter()
+        .map(scarpenter_api::requirement::RequirementSpec::to_core)
+        .collect();
+    let requests = record
+        .object
+        .spec
+        .resources
+        .as_ref()
+        .map(|resources| quantity::read(Some(&resources.requests)))
+        .unwrap_or_default();
     let input = ClaimInput {
         snapshot: &context.catalog,
         requirements: &requirements,

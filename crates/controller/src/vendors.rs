@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use scarpenter_core::lifecycle::{MachineSeen, Time};
+use scarpenter_core::lifecycle::{self, MachineSeen, Time};
 use scarpenter_core::name::{ClaimUid, ClusterId, Vendor};
 use scarpenter_provider::client::ConnectError;
 use scarpenter_provider::{Capabilities, Client, Endpoint, MachineList, MachineState};
@@ -13,6 +13,8 @@ use tokio::sync::Notify;
 use crate::clock;
 use crate::context::Context;
 
+/// Settle time of a plugin that has never answered.
+const UNKNOWN_SETTLE: Duration = Duration::from_secs(300);
 /// How often a plugin that works is asked whether it still does.
 const CHECK: Duration = Duration::from_secs(15);
 /// How often one that does not is asked.
@@ -56,7 +58,8 @@ impl Vendors {
     pub(crate) fn new(providers: &[(Vendor, Endpoint)]) -> Result<Self, ConnectError> {
         let slot = |(vendor, endpoint): &(Vendor, Endpoint)| {
             let client = Client::connect(vendor.clone(), endpoint)?.with_deadline(DEADLINE);
-            let slot = Slot { vendor: vendor.clone(), client, state: Mutex::default(), wanted: Notify::new() };
+            let slot =
+                Slot { vendor: vendor.clone(), client, state: Mutex::default(), wanted: Notify::new() };
             Ok((vendor.clone(), slot))
         };
         providers.iter().map(slot).collect::<Result<_, _>>().map(Self)
@@ -86,9 +89,10 @@ impl Slot {
         if state.problem.is_some() { None } else { state.capabilities.clone() }
     }
 
-    /// Its settle time, also while it does not answer: the last word counts, and before the first a long one.
+    /// Settle time of its creates, also while it does not answer: the last word counts, and before the first a long one.
     pub(crate) fn settle(&self) -> Duration {
-        self.state().capabilities.as_ref().map_or(Duration::from_secs(300), |capabilities| capabilities.settle)
+        let declared = self.state().capabilities.as_ref().map(|capabilities| capabilities.settle);
+        lifecycle::settle(declared.unwrap_or(UNKNOWN_SETTLE))
     }
 
     /// Why it cannot be used now.
@@ -125,7 +129,12 @@ impl Slot {
             None => MachineSeen::NotAsked,
             Some(Listing { outcome: Err(why), .. }) => MachineSeen::Unknown(why.clone()),
             Some(Listing { outcome: Ok(list), begun }) => {
-                let mut states = list.machines.iter().filter(|machine| machine.claim == *claim).map(|machine| machine.state).peekable();
+                let mut states = list
+                    .machines
+                    .iter()
+                    .filter(|machine| machine.claim == *claim)
+                    .map(|machine| machine.state)
+                    .peekable();
                 if states.peek().is_some() {
                     MachineSeen::Present { stopped: states.all(|state| state == MachineState::Stopped) }
                 } else if list.covered.covers(region) {
@@ -175,7 +184,14 @@ pub(crate) async fn watch_health(context: Arc<Context>, vendor: Vendor) {
         if slot.ask().await {
             context.wake.classes.notify_one();
             context.wake.pods.notify_one();
-            let waiting: Vec<String> = context.view().claims().filter(|record| record.claim.launch.as_ref().is_some_and(|launch| launch.offering.vendor == vendor)).map(|record| record.claim.name.clone()).collect();
+            let waiting: Vec<String> = context
+                .view()
+                .claims()
+                .filter(|record| {
+                    record.claim.launch.as_ref().is_some_and(|launch| launch.offering.vendor == vendor)
+                })
+                .map(|record| record.claim.name.clone())
+                .collect();
             waiting.iter().for_each(|claim| context.wake.claim(claim));
         }
         tokio::time::sleep(if slot.problem().is_some() { RETRY } else { CHECK }).await;

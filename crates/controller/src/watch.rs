@@ -129,7 +129,11 @@ impl Sink<NodePool> for Pools<'_> {
 
     fn listed(&mut self, names: BTreeSet<PodKey>) {
         let mut view = self.0.view();
-        let stale: Vec<String> = view.pools().map(|pool| pool.name_any()).filter(|name| !names.contains(&PodKey::new("", name))).collect();
+        let stale: Vec<String> = view
+            .pools()
+            .map(|pool| pool.name_any())
+            .filter(|name| !names.contains(&PodKey::new("", name)))
+            .collect();
         stale.iter().for_each(|name| view.remove_pool(name));
     }
 }
@@ -151,7 +155,11 @@ impl Sink<ScarpenterNodeClass> for Classes<'_> {
 
     fn listed(&mut self, names: BTreeSet<PodKey>) {
         let mut view = self.0.view();
-        let stale: Vec<String> = view.classes().map(|class| class.name_any()).filter(|name| !names.contains(&PodKey::new("", name))).collect();
+        let stale: Vec<String> = view
+            .classes()
+            .map(|class| class.name_any())
+            .filter(|name| !names.contains(&PodKey::new("", name)))
+            .collect();
         stale.iter().for_each(|name| view.remove_class(name));
     }
 }

@@ -39,7 +39,11 @@ impl PodRecord {
         let stays = pod::is_daemon(object) || pod::is_mirror(object);
         Self {
             pod: pod::parse(object),
-            node: object.spec.as_ref().and_then(|spec| spec.node_name.clone()).filter(|name| !name.is_empty()),
+            node: object
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.node_name.clone())
+                .filter(|name| !name.is_empty()),
             provisionable: pod::is_provisionable(object),
             terminal,
             terminating: object.metadata.deletion_timestamp.is_some(),
@@ -47,7 +51,11 @@ impl PodRecord {
             occupies: !terminal && !stays,
             // Asked as of long ago, so that only what never changes is kept.
             holds: pod::holds_drain(object, Timestamp::UNIX_EPOCH) || pod::holds_destroy(object),
-            going_since: object.metadata.deletion_timestamp.as_ref().map(|at| Time::from_millis(at.0.as_millisecond())),
+            going_since: object
+                .metadata
+                .deletion_timestamp
+                .as_ref()
+                .map(|at| Time::from_millis(at.0.as_millisecond())),
         }
     }
 }

@@ -29,13 +29,17 @@ pub(crate) fn present(
     promised: Vec<String>,
 ) -> Node {
     let managed = claim.filter(|_| !node.is_initialized());
-    let going = node.deleting || node.is_disrupted() || claim.is_some_and(|record| record.claim.deleted.is_some());
+    let going =
+        node.deleting || node.is_disrupted() || claim.is_some_and(|record| record.claim.deleted.is_some());
     Node {
         name: node.name.clone(),
         pool: claim.and_then(|record| record.pool.clone()),
         labels: labels(node, claim),
         taints: open_taints(node, claim),
-        allocatable: filled(&node.allocatable, managed.and_then(|record| record.claim.launch.as_ref()).map(|launch| &launch.allocatable)),
+        allocatable: filled(
+            &node.allocatable,
+            managed.and_then(|record| record.claim.launch.as_ref()).map(|launch| &launch.allocatable),
+        ),
         counted: claim.map_or_else(Resources::new, ClaimRecord::counted),
         requested,
         daemon_requested,

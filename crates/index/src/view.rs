@@ -48,7 +48,10 @@ impl View {
     /// Takes in a pod.
     pub fn apply_pod(&mut self, object: &KubePod) -> Touched {
         let change = self.pods.apply(object);
-        Touched { claims: change.nodes.iter().filter_map(|node| self.claim_on(node)).collect(), pending: change.pending }
+        Touched {
+            claims: change.nodes.iter().filter_map(|node| self.claim_on(node)).collect(),
+            pending: change.pending,
+        }
     }
 
     /// Forgets a pod.
@@ -180,7 +183,11 @@ impl View {
     }
 
     fn node_touched(&self, record: &NodeRecord) -> Touched {
-        let name = record.provider_id.as_ref().and_then(|id| self.claim_of(&id.claim)).map(|claim| claim.claim.name.clone());
+        let name = record
+            .provider_id
+            .as_ref()
+            .and_then(|id| self.claim_of(&id.claim))
+            .map(|claim| claim.claim.name.clone());
         Touched { claims: name.into_iter().collect(), pending: false }
     }
 
@@ -272,14 +279,17 @@ impl View {
     /// A claim counts from its creation with what it was bought with, until its node takes over.
     #[must_use]
     pub fn places(&self) -> Vec<Node> {
-        let waiting: Waiting<'_> = self.pods.pending().map(|record| (record.pod.uid.as_str(), record)).collect();
+        let waiting: Waiting<'_> =
+            self.pods.pending().map(|record| (record.pod.uid.as_str(), record)).collect();
         let mut claimed = BTreeSet::new();
         let mut out = Vec::new();
         for node in self.nodes.values() {
             let claim = node.provider_id.as_ref().and_then(|id| self.claim_of(&id.claim));
             if let Some(record) = claim {
                 claimed.insert(record.claim.name.as_str());
-            } else if node.labels.contains_key(label::NODEPOOL) && !node.labels.contains_key(label::INSTANCE_TYPE) {
+            } else if node.labels.contains_key(label::NODEPOOL)
+                && !node.labels.contains_key(label::INSTANCE_TYPE)
+            {
                 continue;
             }
             let promised = claim.map(|record| still_waiting(record, &waiting)).unwrap_or_default();

@@ -44,7 +44,9 @@ pub(crate) async fn run(context: Arc<Context>) {
 }
 
 async fn answer(context: &Context, request: &CertificateSigningRequest) -> Result<(), Error> {
-    if request.status.as_ref().is_some_and(|status| status.conditions.is_some()) || is_self_test(context, request) {
+    if request.status.as_ref().is_some_and(|status| status.conditions.is_some())
+        || is_self_test(context, request)
+    {
         return Ok(());
     }
     // A claim that was written by another look meanwhile costs one more round, not a machine.
@@ -53,12 +55,26 @@ async fn answer(context: &Context, request: &CertificateSigningRequest) -> Resul
         match decide(request, &facts) {
             Decision::NotOurs => return Ok(()),
             Decision::Deny { reason, message, claim } => {
-                tracing::warn!(request = request.name_any(), reason = reason.as_str(), message, "certificate denied");
+                tracing::warn!(
+                    request = request.name_any(),
+                    reason = reason.as_str(),
+                    message,
+                    "certificate denied"
+                );
                 write(context, request, "Denied", reason.as_str(), &message).await?;
                 return tell(context, request, claim.as_ref(), &message).await;
             }
             Decision::Approve { claim, key_sha256 } => match record_key(context, &claim, key_sha256).await {
-                Ok(()) => return write(context, request, "Approved", "Claim", "asked by the machine of a live NodeClaim").await,
+                Ok(()) => {
+                    return write(
+                        context,
+                        request,
+                        "Approved",
+                        "Claim",
+                        "asked by the machine of a live NodeClaim",
+                    )
+                    .await;
+                }
                 Err(error) if error.is_race() => {}
                 Err(error) => return Err(error),
             },
@@ -78,10 +94,18 @@ async fn record_key(context: &Context, claim: &ClaimUid, key: Option<String>) ->
     let Some(key) = key else { return Ok(()) };
     let record = context.view().claim_of(claim).cloned().ok_or(Error::Stale("the claim"))?;
     let record = ClaimRecord::parse(context.newest(record.object));
-    annotate(context, &record, "record the client key", json!({label::CLIENT_KEY_SHA256: key})).await.map(drop)
+    annotate(context, &record, "record the client key", json!({label::CLIENT_KEY_SHA256: key}))
+        .await
+        .map(drop)
 }
 
-async fn write(context: &Context, request: &CertificateSigningRequest, type_: &str, reason: &str, message: &str) -> Result<(), Error> {
+async fn write(
+    context: &Context,
+    request: &CertificateSigningRequest,
+    type_: &str,
+    reason: &str,
+    message: &str,
+) -> Result<(), Error> {
     let condition = CertificateSigningRequestCondition {
         type_: type_.to_owned(),
         status: "True".to_owned(),
@@ -101,12 +125,33 @@ async fn write(context: &Context, request: &CertificateSigningRequest, type_: &s
     }
 }
 
-async fn tell(context: &Context, request: &CertificateSigningRequest, claim: Option<&ClaimUid>, message: &str) -> Result<(), Error> {
+async fn tell(
+    context: &Context,
+    request: &CertificateSigningRequest,
+    claim: Option<&ClaimUid>,
+    message: &str,
+) -> Result<(), Error> {
     let record = claim.and_then(|uid| context.view().claim_of(uid).cloned());
     let note = format!("certificate request {} denied: {message}", request.name_any());
     match record {
-        Some(record) => context.events.publish(&context.client, &*record.object, Severity::Warning, event::CERTIFICATE_DENIED, &note).await,
-        None => context.events.publish(&context.client, request, Severity::Warning, event::CERTIFICATE_DENIED, &note).await,
+        Some(record) => {
+            context
+                .events
+                .publish(
+                    &context.client,
+                    &*record.object,
+                    Severity::Warning,
+                    event::CERTIFICATE_DENIED,
+                    &note,
+                )
+                .await
+        }
+        None => {
+            context
+                .events
+                .publish(&context.client, request, Severity::Warning, event::CERTIFICATE_DENIED, &note)
+                .await
+        }
     }
     Ok(())
 }
@@ -129,7 +174,9 @@ impl Facts {
         if let Some(name) = user.strip_prefix("system:node:") {
             let record = context.view().claim(name).cloned();
             let addresses = match &record {
-                Some(record) if request.spec.signer_name == SERVING_SIGNER => addresses(context, record).await,
+                Some(record) if request.spec.signer_name == SERVING_SIGNER => {
+                    addresses(context, record).await
+                }
                 _ => Vec::new(),
             };
             let view = context.view();
@@ -138,7 +185,9 @@ impl Facts {
                 facts.by_name.insert(name.to_owned(), candidate);
             }
             let ours = view.claim(name).is_some()
-                || view.node(name).is_some_and(|node| node.provider_id.is_some() || node.labels.contains_key(label::NODE_CLASS));
+                || view.node(name).is_some_and(|node| {
+                    node.provider_id.is_some() || node.labels.contains_key(label::NODE_CLASS)
+                });
             facts.our_nodes.extend(ours.then(|| name.to_owned()));
         }
         Ok(facts)
@@ -148,8 +197,11 @@ impl Facts {
 /// The claim of a token, as the token's own Secret names it.
 async fn by_token(context: &Context, id: &str) -> Result<Option<Candidate>, Error> {
     let tokens = Api::<Secret>::namespaced(context.client.clone(), join::TOKEN_NAMESPACE);
-    let token = tokens.get_opt(&join::token_name(id)).await.map_err(Error::kubernetes("read the bootstrap token"))?;
-    let Some(uid) = token.filter(|token| !join::is_expired(token)).as_ref().and_then(join::claim_of) else { return Ok(None) };
+    let token =
+        tokens.get_opt(&join::token_name(id)).await.map_err(Error::kubernetes("read the bootstrap token"))?;
+    let Some(uid) = token.filter(|token| !join::is_expired(token)).as_ref().and_then(join::claim_of) else {
+        return Ok(None);
+    };
     let view = context.view();
     Ok(view.claim_of(&uid).map(|record| candidate(&view, record, id.to_owned())))
 }
@@ -165,7 +217,11 @@ async fn addresses(context: &Context, record: &ClaimRecord) -> Vec<IpAddr> {
         place: None,
     };
     match slot.client.get_machine(find).await {
-        Ok(machine) => machine.iter().flat_map(|machine| &machine.addresses).filter_map(|address| address.parse().ok()).collect(),
+        Ok(machine) => machine
+            .iter()
+            .flat_map(|machine| &machine.addresses)
+            .filter_map(|address| address.parse().ok())
+            .collect(),
         Err(error) => {
             tracing::warn!(claim = record.claim.name, %error, "addresses of the machine not known");
             Vec::new()
@@ -175,7 +231,9 @@ async fn addresses(context: &Context, record: &ClaimRecord) -> Vec<IpAddr> {
 
 fn candidate(view: &scarpenter_index::View, record: &ClaimRecord, token_id: String) -> Candidate {
     let claim = &record.claim;
-    let other = view.node(&claim.name).is_some_and(|node| node.provider_id.as_ref().is_none_or(|id| id.claim != claim.uid));
+    let other = view
+        .node(&claim.name)
+        .is_some_and(|node| node.provider_id.as_ref().is_none_or(|id| id.claim != claim.uid));
     Candidate {
         uid: claim.uid.clone(),
         name: claim.name.clone(),

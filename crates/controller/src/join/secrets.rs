@@ -22,7 +22,7 @@ pub(crate) const TOKEN_NAMESPACE: &str = "kube-system";
 /// A token outlives the registration deadline by this, so that its end never decides before the deadline does.
 pub(super) const SPARE: Duration = Duration::from_secs(300);
 /// Label that says whose token it is.
-const CLAIM: &str = "scarpenter.sparecores.com/claim";
+pub(super) const CLAIM: &str = "scarpenter.sparecores.com/claim";
 
 /// Name of a claim's join Secret.
 pub(crate) fn secret_name(claim: &ClaimUid) -> String {
@@ -36,7 +36,12 @@ pub(crate) fn token_name(id: &str) -> String {
 
 pub(super) fn token(record: &ClaimRecord, id: &str, secret: &Hidden, expires: Time) -> Secret {
     let data = token_data(id, secret, expires, BOOTSTRAP_GROUP);
-    Secret { metadata: meta(record, token_name(id)), type_: Some("bootstrap.kubernetes.io/token".to_owned()), string_data: Some(data), ..Secret::default() }
+    Secret {
+        metadata: meta(record, token_name(id)),
+        type_: Some("bootstrap.kubernetes.io/token".to_owned()),
+        string_data: Some(data),
+        ..Secret::default()
+    }
 }
 
 /// What Kubernetes reads of a bootstrap token.
@@ -53,7 +58,8 @@ pub(super) fn token_data(id: &str, secret: &Hidden, expires: Time, group: &str) 
 }
 
 pub(super) fn join(record: &ClaimRecord, id: &str, secret: &Hidden, user_data: &[u8]) -> Secret {
-    let data = [("tokenID", id.as_bytes()), ("tokenSecret", secret.reveal().as_bytes()), ("userData", user_data)];
+    let data =
+        [("tokenID", id.as_bytes()), ("tokenSecret", secret.reveal().as_bytes()), ("userData", user_data)];
     let data = data.map(|(key, value)| (key.to_owned(), ByteString(value.to_vec()))).into();
     Secret { metadata: meta(record, secret_name(&record.claim.uid)), data: Some(data), ..Secret::default() }
 }
@@ -73,7 +79,10 @@ fn meta(record: &ClaimRecord, name: String) -> ObjectMeta {
 
 /// Whether the token with that id is there and is this claim's.
 pub(super) async fn is_token_of(tokens: &Api<Secret>, id: &str, claim: &ClaimUid) -> Result<bool, Error> {
-    let found = tokens.get_metadata_opt(&token_name(id)).await.map_err(Error::kubernetes("read the bootstrap token"))?;
+    let found = tokens
+        .get_metadata_opt(&token_name(id))
+        .await
+        .map_err(Error::kubernetes("read the bootstrap token"))?;
     Ok(found.is_some_and(|token| token.labels().get(CLAIM).is_some_and(|owner| owner == claim.as_str())))
 }
 
@@ -85,7 +94,9 @@ pub(crate) fn claim_of(token: &Secret) -> Option<ClaimUid> {
 /// Whether a token's time is over.
 pub(crate) fn is_expired(token: &Secret) -> bool {
     let text = token.data.as_ref().and_then(|data| data.get("expiration"));
-    let end = text.and_then(|bytes| std::str::from_utf8(&bytes.0).ok()).and_then(|text| text.parse::<Timestamp>().ok());
+    let end = text
+        .and_then(|bytes| std::str::from_utf8(&bytes.0).ok())
+        .and_then(|text| text.parse::<Timestamp>().ok());
     end.is_none_or(|end| end < Timestamp::now())
 }
 
@@ -94,9 +105,11 @@ pub(super) async fn replace_token(tokens: &Api<Secret>, token: &Secret) -> Resul
     let name = token.name_any();
     match tokens.replace(&name, &PostParams::default(), token).await {
         Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => {
-            tokens.create(&PostParams::default(), token).await.map(drop).map_err(Error::kubernetes("store the bootstrap token"))
-        }
+        Err(kube::Error::Api(status)) if status.is_not_found() => tokens
+            .create(&PostParams::default(), token)
+            .await
+            .map(drop)
+            .map_err(Error::kubernetes("store the bootstrap token")),
         Err(error) => Err(Error::kubernetes("replace the bootstrap token")(error)),
     }
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec, CertificateSigningRequestStatus};
+use k8s_openapi::api::certificates::v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
+    CertificateSigningRequestStatus,
+};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -37,7 +40,10 @@ pub(crate) async fn self_test(context: &Context, config: &Config) -> Result<(), 
         ..Secret::default()
     };
     context.self_tests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id.clone());
-    tokens.create(&PostParams::default(), &token).await.map_err(|error| format!("a bootstrap token cannot be made: {error}"))?;
+    tokens
+        .create(&PostParams::default(), &token)
+        .await
+        .map_err(|error| format!("a bootstrap token cannot be made: {error}"))?;
     let outcome = ask(context, config, &id, &secret).await;
     let removed = tokens.delete(&token_name(&id), &DeleteParams::default()).await;
     context.self_tests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).retain(|own| *own != id);
@@ -71,12 +77,21 @@ async fn sign(ours: &Api<CertificateSigningRequest>, name: &str) -> Result<(), S
         message: Some("scarpenter tests whether machines can join".to_owned()),
         ..CertificateSigningRequestCondition::default()
     };
-    let status = CertificateSigningRequestStatus { conditions: Some(vec![approved]), ..CertificateSigningRequestStatus::default() };
+    let status = CertificateSigningRequestStatus {
+        conditions: Some(vec![approved]),
+        ..CertificateSigningRequestStatus::default()
+    };
     let patch = json!({"status": status});
-    ours.patch_approval(name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(|error| format!("a kubelet certificate cannot be approved: {error}"))?;
-    let signed = kube::runtime::wait::await_condition(ours.clone(), name, |object: Option<&CertificateSigningRequest>| {
-        object.and_then(|object| object.status.as_ref()?.certificate.as_ref()).is_some()
-    });
+    ours.patch_approval(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(|error| format!("a kubelet certificate cannot be approved: {error}"))?;
+    let signed = kube::runtime::wait::await_condition(
+        ours.clone(),
+        name,
+        |object: Option<&CertificateSigningRequest>| {
+            object.and_then(|object| object.status.as_ref()?.certificate.as_ref()).is_some()
+        },
+    );
     tokio::time::timeout(PATIENCE, signed)
         .await
         .map_err(|_| format!("nobody signs for {CLIENT_SIGNER}: is the controller manager's signer on?"))?
@@ -97,7 +112,10 @@ fn request(name: &str) -> Result<CertificateSigningRequest, String> {
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
     params.distinguished_name.push(DnType::CommonName, format!("system:node:{name}"));
-    let pem = KeyPair::generate().and_then(|key| params.serialize_request(&key)).and_then(|request| request.pem()).map_err(|error| format!("a key cannot be made: {error}"))?;
+    let pem = KeyPair::generate()
+        .and_then(|key| params.serialize_request(&key))
+        .and_then(|request| request.pem())
+        .map_err(|error| format!("a key cannot be made: {error}"))?;
     let spec = CertificateSigningRequestSpec {
         request: ByteString(pem.into_bytes()),
         signer_name: CLIENT_SIGNER.to_owned(),

@@ -1,8 +1,8 @@
 //! Giving a claim up: it is deleted, and the rows for deleted claims do the rest.
 
 use k8s_openapi::api::core::v1::Node;
-use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
+use kube::{Api, ResourceExt};
 use scarpenter_api::{NodeClaim, event};
 use scarpenter_core::lifecycle::AbandonReason;
 use scarpenter_index::ClaimRecord;
@@ -17,7 +17,11 @@ use crate::join;
 const QUOTE: usize = 300;
 
 /// Deletes the claim, with an event that says why.
-pub(crate) async fn abandon(context: &Context, record: &ClaimRecord, reason: &AbandonReason) -> Result<Next, Error> {
+pub(crate) async fn abandon(
+    context: &Context,
+    record: &ClaimRecord,
+    reason: &AbandonReason,
+) -> Result<Next, Error> {
     if *reason == AbandonReason::NodeDeleted && still_there(context, record).await? {
         return Err(Error::Stale("the node"));
     }
@@ -33,9 +37,14 @@ pub(crate) async fn abandon(context: &Context, record: &ClaimRecord, reason: &Ab
     Ok(Next::Again)
 }
 
-/// Asks for the deletion of exactly this claim; one that is gone is fine.
+/// Asks for the deletion of exactly this claim as it was read; one that is gone is fine.
+///
+/// One that was written meanwhile may have got its machine or its node: the loser of that race looks again.
 pub(crate) async fn delete(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
-    let preconditions = Preconditions { uid: Some(record.claim.uid.to_string()), resource_version: None };
+    let preconditions = Preconditions {
+        uid: Some(record.claim.uid.to_string()),
+        resource_version: record.object.resource_version(),
+    };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     let api = Api::<NodeClaim>::all(context.client.clone());
     match api.delete(&record.claim.name, &params).await {
@@ -50,8 +59,16 @@ pub(crate) async fn delete(context: &Context, record: &ClaimRecord) -> Result<()
 
 /// A view that is behind must not cost a machine: the API decides.
 async fn still_there(context: &Context, record: &ClaimRecord) -> Result<bool, Error> {
-    let name = record.object.status.as_ref().and_then(|status| status.node_name.clone()).unwrap_or_else(|| record.claim.name.clone());
-    let node = Api::<Node>::all(context.client.clone()).get_metadata_opt(&name).await.map_err(Error::kubernetes("read the node"))?;
+    let name = record
+        .object
+        .status
+        .as_ref()
+        .and_then(|status| status.node_name.clone())
+        .unwrap_or_else(|| record.claim.name.clone());
+    let node = Api::<Node>::all(context.client.clone())
+        .get_metadata_opt(&name)
+        .await
+        .map_err(Error::kubernetes("read the node"))?;
     Ok(node.is_some_and(|node| node.metadata.deletion_timestamp.is_none()))
 }
 
@@ -69,12 +86,18 @@ async fn words(context: &Context, record: &ClaimRecord, reason: &AbandonReason) 
         AbandonReason::Refused(words) => return words.clone(),
         AbandonReason::LaunchTimeout => "no vendor accepted a machine within the launch deadline",
         AbandonReason::RegistrationTimeout => {
-            let console = console(context, record).await.map(|line| format!("; its console ends with: {line}"));
-            return format!("the machine did not become a node within the registration deadline{}", console.unwrap_or_default());
+            let console =
+                console(context, record).await.map(|line| format!("; its console ends with: {line}"));
+            return format!(
+                "the machine did not become a node within the registration deadline{}",
+                console.unwrap_or_default()
+            );
         }
         AbandonReason::JoinMaterialLost => "its join Secret was deleted before the machine was known",
         AbandonReason::MachineStopped => "the vendor says that the machine is stopped",
-        AbandonReason::MachineGone => "the vendor says that there is no such machine, and the node is not Ready",
+        AbandonReason::MachineGone => {
+            "the vendor says that there is no such machine, and the node is not Ready"
+        }
         AbandonReason::NodeDeleted => "its node was deleted",
         AbandonReason::Expired => "it has lived as long as expireAfter allows",
         AbandonReason::ClassNotReady => "its node class is missing or not ready",

@@ -2,10 +2,12 @@
 
 use scarpenter_api::{ScarpenterNodeClass, event};
 use scarpenter_core::label;
-use scarpenter_core::lifecycle::Time;
+use scarpenter_core::lifecycle::{Time, may_send};
 use scarpenter_core::offering::{Launch, Place};
 use scarpenter_index::ClaimRecord;
-use scarpenter_provider::{CreateMachine, Created, FindMachine, Image, Machine, Refusal, RefusalReason, Scope};
+use scarpenter_provider::{
+    CreateMachine, Created, FindMachine, Image, Machine, Refusal, RefusalReason, Scope,
+};
 use serde_json::json;
 
 use super::{Error, Next, patch};
@@ -21,7 +23,8 @@ pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Ne
         return user_claim::plan(context, record).await;
     };
     let (slot, class) = parties(context, record, &launch)?;
-    let material = join::ensure(context, record, &launch, &class).await.map_err(|error| Error::Join(Box::new(error)))?;
+    let material =
+        join::ensure(context, record, &launch, &class).await.map_err(|error| Error::Join(Box::new(error)))?;
     if let Some(capabilities) = slot.capabilities()
         && !capabilities.user_data_limit.takes(material.user_data.len())
     {
@@ -32,7 +35,18 @@ pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Ne
             launch.offering.vendor,
             limit.bytes
         );
-        return refused(context, record, &launch, &Refusal { reason: RefusalReason::Invalid, scope: Scope::Offering, retry_after: None, message: words }).await;
+        return refused(
+            context,
+            record,
+            &launch,
+            &Refusal {
+                reason: RefusalReason::Invalid,
+                scope: Scope::Offering,
+                retry_after: None,
+                message: words,
+            },
+        )
+        .await;
     }
     let record = attempt(context, record).await?;
     send(context, &record, &launch, slot, &class, material.user_data).await
@@ -41,7 +55,9 @@ pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Ne
 /// A later create: the latest has settled without a recorded answer, so look first.
 pub(crate) async fn create(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     check(record)?;
-    let Some(launch) = record.claim.launch.clone() else { return Err(Error::Unreadable("annotation launch is gone".to_owned())) };
+    let Some(launch) = record.claim.launch.clone() else {
+        return Err(Error::Unreadable("annotation launch is gone".to_owned()));
+    };
     let (slot, class) = parties(context, record, &launch)?;
     let record = attempt(context, record).await?;
     let find = FindMachine {
@@ -62,9 +78,17 @@ fn check(record: &ClaimRecord) -> Result<(), Error> {
     if record.unreadable.is_empty() { Ok(()) } else { Err(Error::Unreadable(record.unreadable.join("; "))) }
 }
 
-fn parties<'a>(context: &'a Context, record: &ClaimRecord, launch: &Launch) -> Result<(&'a Slot, std::sync::Arc<ScarpenterNodeClass>), Error> {
+fn parties<'a>(
+    context: &'a Context,
+    record: &ClaimRecord,
+    launch: &Launch,
+) -> Result<(&'a Slot, std::sync::Arc<ScarpenterNodeClass>), Error> {
     let slot = context.vendors.get(&launch.offering.vendor).ok_or(Error::Stale("the vendor's plugin"))?;
-    let class = context.view().class(&record.object.spec.node_class_ref.name).cloned().ok_or(Error::Stale("the node class"))?;
+    let class = context
+        .view()
+        .class(&record.object.spec.node_class_ref.name)
+        .cloned()
+        .ok_or(Error::Stale("the node class"))?;
     Ok((slot, class))
 }
 
@@ -85,6 +109,10 @@ async fn send(
     user_data: Vec<u8>,
 ) -> Result<Next, Error> {
     let _in_flight = context.inflight.begin();
+    // A process that stood still since it wrote the attempt must begin anew: another may have taken over.
+    if !record.claim.attempt.is_some_and(|attempt| may_send(attempt, clock::now())) {
+        return Err(Error::Stale("the attempt"));
+    }
     let create = CreateMachine {
         cluster: context.cluster.clone(),
         claim: record.claim.uid.clone(),
@@ -109,25 +137,55 @@ async fn send(
     }
 }
 
-async fn accepted(context: &Context, record: &ClaimRecord, launch: &Launch, machine: &Machine) -> Result<Next, Error> {
+async fn accepted(
+    context: &Context,
+    record: &ClaimRecord,
+    launch: &Launch,
+    machine: &Machine,
+) -> Result<Next, Error> {
     tracing::info!(machine = %machine.id, offering = %launch.offering, "machine accepted");
-    patch::annotate(context, record, "record the machine id", json!({label::MACHINE_ID: machine.id.as_str()})).await?;
+    patch::annotate(
+        context,
+        record,
+        "record the machine id",
+        json!({label::MACHINE_ID: machine.id.as_str()}),
+    )
+    .await?;
     context.stock().bought(&launch.offering);
     Ok(Next::Again)
 }
 
 /// A definite refusal proves that nothing was made: the reason is written and `attempt` cleared in one patch.
-async fn refused(context: &Context, record: &ClaimRecord, launch: &Launch, refusal: &Refusal) -> Result<Next, Error> {
+async fn refused(
+    context: &Context,
+    record: &ClaimRecord,
+    launch: &Launch,
+    refusal: &Refusal,
+) -> Result<Next, Error> {
     let words = format!("{} refused {}: {}", launch.offering.vendor, launch.offering, refusal.message);
     remember(context, launch, refusal);
-    tracing::warn!(reason = refusal.reason.as_str(), scope = refusal.scope.as_str(), words, "machine refused");
+    tracing::warn!(
+        reason = refusal.reason.as_str(),
+        scope = refusal.scope.as_str(),
+        words,
+        "machine refused"
+    );
     let annotations = if refusal.proves_nothing_made() {
         json!({label::REFUSED: words, label::ATTEMPT: null})
     } else {
         json!({label::REFUSED: words})
     };
     patch::annotate(context, record, "write the refusal", annotations).await?;
-    context.events.publish(&context.client, &*record.object, Severity::Warning, event::INSUFFICIENT_CAPACITY_ERROR, &words).await;
+    context
+        .events
+        .publish(
+            &context.client,
+            &*record.object,
+            Severity::Warning,
+            event::INSUFFICIENT_CAPACITY_ERROR,
+            &words,
+        )
+        .await;
     Ok(Next::Again)
 }
 
@@ -136,8 +194,12 @@ fn remember(context: &Context, launch: &Launch, refusal: &Refusal) {
     let mut stock = context.stock();
     let until = match (refusal.reason, refusal.scope) {
         (RefusalReason::Conflict, _) => return,
-        (RefusalReason::Auth, Scope::Account) | (RefusalReason::Quota, Scope::Account) => stock.refuse_vendor(&key.vendor, now, words),
-        (RefusalReason::Auth | RefusalReason::Quota, _) => stock.refuse_region(&key.vendor, &key.region, now, words),
+        (RefusalReason::Auth, Scope::Account) | (RefusalReason::Quota, Scope::Account) => {
+            stock.refuse_vendor(&key.vendor, now, words)
+        }
+        (RefusalReason::Auth | RefusalReason::Quota, _) => {
+            stock.refuse_region(&key.vendor, &key.region, now, words)
+        }
         (RefusalReason::SoldOut, Scope::Account) => stock.refuse_vendor(&key.vendor, now, words),
         (RefusalReason::SoldOut, Scope::Region) => stock.refuse_region(&key.vendor, &key.region, now, words),
         _ => stock.refuse_offering(key, now, words),
@@ -147,15 +209,28 @@ fn remember(context: &Context, launch: &Launch, refusal: &Refusal) {
 
 /// Where the machine is to be.
 pub(crate) fn place(launch: &Launch) -> Place {
-    Place { region: launch.offering.region.clone(), zone: launch.offering.zone.clone(), zone_id: launch.zone_id.clone() }
+    Place {
+        region: launch.offering.region.clone(),
+        zone: launch.offering.zone.clone(),
+        zone_id: launch.zone_id.clone(),
+    }
 }
 
 /// The most exact of the class's image ids for this place, else Flatcar of its channel.
 fn image(class: &ScarpenterNodeClass, launch: &Launch) -> Image {
-    let (vendor, region, arch) = (launch.offering.vendor.as_str(), &launch.offering.region, launch.arch.as_str());
-    let keys = [format!("{vendor}/{region}/{arch}"), format!("{vendor}/{region}"), format!("{vendor}/{arch}"), vendor.to_owned()];
+    let (vendor, region, arch) =
+        (launch.offering.vendor.as_str(), &launch.offering.region, launch.arch.as_str());
+    let keys = [
+        format!("{vendor}/{region}/{arch}"),
+        format!("{vendor}/{region}"),
+        format!("{vendor}/{arch}"),
+        vendor.to_owned(),
+    ];
     let id = keys.iter().find_map(|key| class.spec.image.ids.get(key));
-    id.map_or_else(|| Image::Flatcar(class.spec.image.flatcar.channel.as_str().to_owned()), |id| Image::Id(id.clone()))
+    id.map_or_else(
+        || Image::Flatcar(class.spec.image.flatcar.channel.as_str().to_owned()),
+        |id| Image::Id(id.clone()),
+    )
 }
 
 fn settings(class: &ScarpenterNodeClass, launch: &Launch) -> scarpenter_provider::request::Settings {

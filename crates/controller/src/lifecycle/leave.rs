@@ -26,20 +26,39 @@ const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
 /// Taints the node, then evicts the pods that are left, one group after the other (TRM-7).
 pub(crate) async fn drain(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
-    let name = context.view().nodes_of(&record.claim.uid).next().map(|node| node.name.clone()).ok_or(Error::Stale("the node"))?;
+    let name = context
+        .view()
+        .nodes_of(&record.claim.uid)
+        .next()
+        .map(|node| node.name.clone())
+        .ok_or(Error::Stale("the node"))?;
     date_the_end(context, record).await?;
     if !taint(context, &name).await? {
         return Ok(Next::Again);
     }
     let now = Timestamp::now();
-    let waiting: Vec<Pod> = observe::pods_on(context, &name).await?.into_iter().filter(|object| pod::holds_drain(object, now) || pod::holds_destroy(object)).collect();
+    let waiting: Vec<Pod> = observe::pods_on(context, &name)
+        .await?
+        .into_iter()
+        .filter(|object| pod::holds_drain(object, now) || pod::holds_destroy(object))
+        .collect();
     let words = format!("waiting for {} pods", waiting.len());
     status::write(context, record, |status, look| {
-        condition::set(&mut status.conditions, look, condition::DRAINED, Status::Unknown, reason::DRAINING, &words);
+        condition::set(
+            &mut status.conditions,
+            look,
+            condition::DRAINED,
+            Status::Unknown,
+            reason::DRAINING,
+            &words,
+        );
     })
     .await?;
     let first = waiting.iter().filter(|object| pod::holds_drain(object, now)).map(pod::eviction_group).min();
-    for object in waiting.iter().filter(|object| Some(pod::eviction_group(object)) == first && pod::holds_drain(object, now)) {
+    for object in waiting
+        .iter()
+        .filter(|object| Some(pod::eviction_group(object)) == first && pod::holds_drain(object, now))
+    {
         evict(context, record, &name, object, now).await;
     }
     Ok(if waiting.is_empty() { Next::Again } else { Next::After(DRAIN_POLL) })
@@ -48,11 +67,24 @@ pub(crate) async fn drain(context: &Context, record: &ClaimRecord) -> Result<Nex
 /// A claim with a grace period gets the time after which nothing is waited for (TRM-1).
 async fn date_the_end(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
     let grace = record.object.spec.termination_grace_period.as_ref().and_then(|grace| grace.get());
-    let (Some(grace), Some(deleted), None) = (grace, record.claim.deleted, record.claim.drain_deadline) else { return Ok(()) };
+    let (Some(grace), Some(deleted), None) = (grace, record.claim.deleted, record.claim.drain_deadline)
+    else {
+        return Ok(());
+    };
     let end = clock::rfc3339(deleted.after(grace));
-    patch::annotate(context, record, "date the end of draining", json!({label::TERMINATION_TIMESTAMP: end})).await?;
+    patch::annotate(context, record, "date the end of draining", json!({label::TERMINATION_TIMESTAMP: end}))
+        .await?;
     let note = format!("all pods will be deleted by {end}");
-    context.events.publish(&context.client, &*record.object, Severity::Warning, event::TERMINATION_GRACE_PERIOD_EXPIRING, &note).await;
+    context
+        .events
+        .publish(
+            &context.client,
+            &*record.object,
+            Severity::Warning,
+            event::TERMINATION_GRACE_PERIOD_EXPIRING,
+            &note,
+        )
+        .await;
     Err(Error::Stale("the claim"))
 }
 
@@ -68,12 +100,20 @@ pub(crate) async fn taint(context: &Context, name: &str) -> Result<bool, Error> 
     taints.retain(|taint| taint.key != label::DISRUPTED_TAINT);
     // The time says from when on no pod can have been bound any more.
     let time_added = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::now()));
-    taints.push(Taint { key: label::DISRUPTED_TAINT.to_owned(), effect: "NoSchedule".to_owned(), time_added, value: None });
+    taints.push(Taint {
+        key: label::DISRUPTED_TAINT.to_owned(),
+        effect: "NoSchedule".to_owned(),
+        time_added,
+        value: None,
+    });
     let patch = json!({
         "metadata": {"resourceVersion": node.resource_version(), "labels": {EXCLUDE: "karpenter"}},
         "spec": {"taints": taints},
     });
-    let written = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(Error::kubernetes("taint the node"))?;
+    let written = api
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(Error::kubernetes("taint the node"))?;
     context.view().apply_node(&written);
     Ok(false)
 }
@@ -83,8 +123,15 @@ async fn evict(context: &Context, record: &ClaimRecord, node: &str, object: &Pod
         return;
     }
     if pod::protection(object, now).is_active() {
-        let note = format!("pod {}/{} asks not to be disrupted", object.namespace().unwrap_or_default(), object.name_any());
-        context.events.publish(&context.client, &*record.object, Severity::Warning, event::FAILED_DRAINING, &note).await;
+        let note = format!(
+            "pod {}/{} asks not to be disrupted",
+            object.namespace().unwrap_or_default(),
+            object.name_any()
+        );
+        context
+            .events
+            .publish(&context.client, &*record.object, Severity::Warning, event::FAILED_DRAINING, &note)
+            .await;
         return;
     }
     let api = Api::<Pod>::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
@@ -95,12 +142,28 @@ async fn evict(context: &Context, record: &ClaimRecord, node: &str, object: &Pod
     };
     match api.evict(&object.name_any(), &params).await {
         Ok(_) => {
-            context.events.publish(&context.client, object, Severity::Normal, event::EVICTED, &format!("Evicted pod: node {node} is going")).await;
+            context
+                .events
+                .publish(
+                    &context.client,
+                    object,
+                    Severity::Normal,
+                    event::EVICTED,
+                    &format!("Evicted pod: node {node} is going"),
+                )
+                .await;
         }
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
         Err(error) => {
-            let note = format!("pod {}/{} cannot be evicted: {error}", object.namespace().unwrap_or_default(), object.name_any());
-            context.events.publish(&context.client, &*record.object, Severity::Warning, event::FAILED_DRAINING, &note).await;
+            let note = format!(
+                "pod {}/{} cannot be evicted: {error}",
+                object.namespace().unwrap_or_default(),
+                object.name_any()
+            );
+            context
+                .events
+                .publish(&context.client, &*record.object, Severity::Warning, event::FAILED_DRAINING, &note)
+                .await;
         }
     }
 }
@@ -139,7 +202,10 @@ async fn destroy_at(context: &Context, record: &ClaimRecord, vendor: &Vendor) ->
     let outcome = slot.client.delete_machine(delete).await;
     if let Err(error) = &outcome {
         let note = format!("the machine is not deleted yet: {error}");
-        context.events.publish(&context.client, &*record.object, Severity::Warning, event::FAILED_TERMINATION, &note).await;
+        context
+            .events
+            .publish(&context.client, &*record.object, Severity::Warning, event::FAILED_TERMINATION, &note)
+            .await;
     }
     let deleted = outcome.map_err(Error::provider("delete the machine"))?;
     tracing::info!(%vendor, ?deleted, "machine deletion acknowledged");
@@ -149,7 +215,8 @@ async fn destroy_at(context: &Context, record: &ClaimRecord, vendor: &Vendor) ->
 
 /// Removes what is left in Kubernetes, then the finalizer.
 pub(crate) async fn release(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
-    let nodes: Vec<String> = context.view().nodes_of(&record.claim.uid).map(|node| node.name.clone()).collect();
+    let nodes: Vec<String> =
+        context.view().nodes_of(&record.claim.uid).map(|node| node.name.clone()).collect();
     for node in &nodes {
         remove_node(context, node).await?;
     }
@@ -171,7 +238,11 @@ pub(crate) async fn remove_node(context: &Context, name: &str) -> Result<(), Err
         Err(error) if gone(&error) => return Ok(()),
         Err(error) => return Err(Error::kubernetes("delete the node")(error)),
     };
-    let Some(node) = node.filter(|node| node.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER)) else { return Ok(()) };
+    let Some(node) =
+        node.filter(|node| node.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER))
+    else {
+        return Ok(());
+    };
     let mut finalizers = node.finalizers().to_vec();
     finalizers.retain(|finalizer| finalizer != label::FINALIZER);
     let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": node.resource_version()}});

@@ -38,7 +38,11 @@ pub(crate) async fn observe(context: &Context, record: &ClaimRecord) -> Result<S
 }
 
 fn node_name(context: &Context, record: &ClaimRecord) -> String {
-    context.view().nodes_of(&record.claim.uid).next().map_or_else(|| record.claim.name.clone(), |node| node.name.clone())
+    context
+        .view()
+        .nodes_of(&record.claim.uid)
+        .next()
+        .map_or_else(|| record.claim.name.clone(), |node| node.name.clone())
 }
 
 fn node_seen(context: &Context, record: &ClaimRecord) -> NodeSeen {
@@ -70,27 +74,47 @@ fn uninitialized(record: &ClaimRecord, seen: &NodeRecord) -> Option<(&'static st
         return Some((reason::NODE_NOT_READY, "the node is not Ready".to_owned()));
     }
     let startup = node::parse_taints(&record.object.spec.startup_taints);
-    if let Some(taint) = seen.taints.iter().find(|taint| startup.iter().any(|own| own.key == taint.key && own.effect == taint.effect)) {
+    if let Some(taint) = seen
+        .taints
+        .iter()
+        .find(|taint| startup.iter().any(|own| own.key == taint.key && own.effect == taint.effect))
+    {
         return Some((reason::STARTUP_TAINTS_EXIST, format!("startup taint {taint} has not been removed")));
     }
     if let Some(taint) = seen.taints.iter().find(|taint| node::is_ephemeral(taint)) {
         return Some((reason::KNOWN_EPHEMERAL_TAINTS_EXIST, format!("taint {taint} is still there")));
     }
-    let requests = record.object.spec.resources.as_ref().map(|resources| scarpenter_api::quantity::read(Some(&resources.requests)));
-    let missing = requests.iter().flat_map(|requests| requests.iter()).find(|(name, amount)| *amount > 0 && seen.allocatable.get(name) == 0);
-    missing.map(|(name, _)| (reason::RESOURCE_NOT_REGISTERED, format!("resource {name} was asked for and is not registered")))
+    let requests = record
+        .object
+        .spec
+        .resources
+        .as_ref()
+        .map(|resources| scarpenter_api::quantity::read(Some(&resources.requests)));
+    let missing = requests
+        .iter()
+        .flat_map(|requests| requests.iter())
+        .find(|(name, amount)| *amount > 0 && seen.allocatable.get(name) == 0);
+    missing.map(|(name, _)| {
+        (reason::RESOURCE_NOT_REGISTERED, format!("resource {name} was asked for and is not registered"))
+    })
 }
 
 /// Pods that hold a node that is tainted, from the API: a cache may miss the one that was just bound.
 pub(crate) async fn count_holding(context: &Context, node: &str) -> Result<usize, Error> {
     let pods = pods_on(context, node).await?;
-    Ok(pods.iter().filter(|object| pod::holds_drain(object, Timestamp::now()) || pod::holds_destroy(object)).count())
+    Ok(pods
+        .iter()
+        .filter(|object| pod::holds_drain(object, Timestamp::now()) || pod::holds_destroy(object))
+        .count())
 }
 
 /// Pods of a node, from the API.
 pub(crate) async fn pods_on(context: &Context, node: &str) -> Result<Vec<Pod>, Error> {
     let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-    let list = Api::<Pod>::all(context.client.clone()).list(&params).await.map_err(Error::kubernetes("list the pods of a node"))?;
+    let list = Api::<Pod>::all(context.client.clone())
+        .list(&params)
+        .await
+        .map_err(Error::kubernetes("list the pods of a node"))?;
     Ok(list.items.into_iter().filter(|object| !pod::is_mirror(object)).collect())
 }
 
@@ -120,7 +144,9 @@ fn of_vendor(context: &Context, record: &ClaimRecord, vendor: &Vendor, region: &
 /// Of two answers the one that lets less happen.
 fn worse(one: MachineSeen, other: MachineSeen) -> MachineSeen {
     match (one, other) {
-        (MachineSeen::Present { stopped: a }, MachineSeen::Present { stopped: b }) => MachineSeen::Present { stopped: a && b },
+        (MachineSeen::Present { stopped: a }, MachineSeen::Present { stopped: b }) => {
+            MachineSeen::Present { stopped: a && b }
+        }
         (MachineSeen::Absent(a), MachineSeen::Absent(b)) => MachineSeen::Absent(a.min(b)),
         (present @ MachineSeen::Present { .. }, _) | (_, present @ MachineSeen::Present { .. }) => present,
         (unknown @ MachineSeen::Unknown(_), _) | (_, unknown @ MachineSeen::Unknown(_)) => unknown,
@@ -131,12 +157,18 @@ fn worse(one: MachineSeen, other: MachineSeen) -> MachineSeen {
 /// Asked only where it matters: a create has been sent, and its answer is not recorded.
 async fn join_material_lost(context: &Context, record: &ClaimRecord) -> Result<bool, Error> {
     let claim = &record.claim;
-    let matters = claim.attempt.is_some() && claim.machine_id.is_none() && claim.refused.is_none() && claim.deleted.is_none();
+    let matters = claim.attempt.is_some()
+        && claim.machine_id.is_none()
+        && claim.refused.is_none()
+        && claim.deleted.is_none();
     if !matters {
         return Ok(false);
     }
     let api = Api::<Secret>::namespaced(context.client.clone(), &context.settings.namespace);
-    let found = api.get_metadata_opt(&join::secret_name(&claim.uid)).await.map_err(Error::kubernetes("read the join Secret"))?;
+    let found = api
+        .get_metadata_opt(&join::secret_name(&claim.uid))
+        .await
+        .map_err(Error::kubernetes("read the join Secret"))?;
     Ok(found.is_none_or(|secret| secret.metadata.deletion_timestamp.is_some()))
 }
 
@@ -149,7 +181,9 @@ fn class_ready(context: &Context, record: &ClaimRecord) -> bool {
 
 fn provider_ready(context: &Context, record: &ClaimRecord) -> bool {
     match &record.claim.launch {
-        Some(launch) => context.vendors.get(&launch.offering.vendor).is_some_and(|slot| slot.capabilities().is_some()),
+        Some(launch) => {
+            context.vendors.get(&launch.offering.vendor).is_some_and(|slot| slot.capabilities().is_some())
+        }
         // Not planned yet: the launch step decides.
         None => true,
     }

@@ -13,17 +13,30 @@ use super::{Error, Next};
 use crate::context::Context;
 
 /// Merges `patch` into the claim if it is still as it was read, and remembers the result.
-pub(crate) async fn merge(context: &Context, record: &ClaimRecord, doing: &'static str, mut patch: Value) -> Result<Arc<NodeClaim>, Error> {
+pub(crate) async fn merge(
+    context: &Context,
+    record: &ClaimRecord,
+    doing: &'static str,
+    mut patch: Value,
+) -> Result<Arc<NodeClaim>, Error> {
     patch["metadata"]["resourceVersion"] = json!(record.object.resource_version());
     patch["metadata"]["uid"] = json!(record.claim.uid.as_str());
     let api = Api::<NodeClaim>::all(context.client.clone());
-    let written = api.patch(&record.claim.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(Error::kubernetes(doing))?;
+    let written = api
+        .patch(&record.claim.name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(Error::kubernetes(doing))?;
     context.wrote(&written);
     Ok(Arc::new(written))
 }
 
 /// Sets and (by `null`) removes annotations.
-pub(crate) async fn annotate(context: &Context, record: &ClaimRecord, doing: &'static str, annotations: Value) -> Result<Arc<NodeClaim>, Error> {
+pub(crate) async fn annotate(
+    context: &Context,
+    record: &ClaimRecord,
+    doing: &'static str,
+    annotations: Value,
+) -> Result<Arc<NodeClaim>, Error> {
     merge(context, record, doing, json!({"metadata": {"annotations": annotations}})).await
 }
 

@@ -20,21 +20,27 @@ use crate::join;
 /// Syncs claim to node in one patch, takes the unregistered taint off, and forgets the join material.
 pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     let api = Api::<Node>::all(context.client.clone());
-    let name = context.view().nodes_of(&record.claim.uid).next().map(|node| node.name.clone()).ok_or(Error::Stale("the node"))?;
+    let name = context
+        .view()
+        .nodes_of(&record.claim.uid)
+        .next()
+        .map(|node| node.name.clone())
+        .ok_or(Error::Stale("the node"))?;
     let node = api.get(&name).await.map_err(Error::kubernetes("read the node"))?;
     warn_of_missing_taint(context, record, &node).await;
     let patch = registered(record, &node);
-    let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(Error::kubernetes("register the node"))?;
+    let written = api
+        .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(Error::kubernetes("register the node"))?;
     context.view().apply_node(&written);
+    // Before the fact is written: Release does not look for the join material of a claim that has registered.
+    join::forget(context, &record.claim.uid).await.map_err(|error| Error::Join(Box::new(error)))?;
     status::write(context, record, |status, look| {
         condition::set_true(&mut status.conditions, look, condition::REGISTERED);
         status.node_name = Some(name.clone());
     })
     .await?;
-    if let Err(error) = join::forget(context, &record.claim.uid).await {
-        // They end with their own time-to-live and with the claim; the claim must not wait for that.
-        tracing::warn!(error = %crate::provisioner::chain(&error), "join material not removed yet");
-    }
     tracing::info!(node = name, "node registered");
     Ok(Next::Again)
 }
@@ -43,14 +49,28 @@ async fn warn_of_missing_taint(context: &Context, record: &ClaimRecord, node: &N
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     let held = taints.iter().any(|taint| taint.key == label::UNREGISTERED_TAINT);
     if !held && !node.labels().contains_key(label::REGISTERED) {
-        let note = format!("node {} joined without taint {}: pods may have landed before it was ready for them", node.name_any(), label::UNREGISTERED_TAINT);
-        context.events.publish(&context.client, &*record.object, Severity::Warning, event::UNREGISTERED_TAINT_MISSING, &note).await;
+        let note = format!(
+            "node {} joined without taint {}: pods may have landed before it was ready for them",
+            node.name_any(),
+            label::UNREGISTERED_TAINT
+        );
+        context
+            .events
+            .publish(
+                &context.client,
+                &*record.object,
+                Severity::Warning,
+                event::UNREGISTERED_TAINT_MISSING,
+                &note,
+            )
+            .await;
     }
 }
 
 /// The patch of LIF-7.
 fn registered(record: &ClaimRecord, node: &Node) -> serde_json::Value {
-    let mut labels: BTreeMap<String, String> = record.claim.launch.as_ref().map(|launch| launch.labels.clone()).unwrap_or_default();
+    let mut labels: BTreeMap<String, String> =
+        record.claim.launch.as_ref().map(|launch| launch.labels.clone()).unwrap_or_default();
     labels.extend(record.object.labels().clone());
     labels.insert(label::REGISTERED.to_owned(), "true".to_owned());
     let annotations = record.object.annotations().iter().filter(|(key, _)| !is_fact(key));
@@ -61,7 +81,11 @@ fn registered(record: &ClaimRecord, node: &Node) -> serde_json::Value {
     }
     let mut owners = node.owner_references().to_vec();
     owners.retain(|owner| owner.uid != record.claim.uid.as_str());
-    owners.extend(record.object.owner_ref(&()).map(|owner| OwnerReference { block_owner_deletion: Some(true), controller: None, ..owner }));
+    owners.extend(record.object.owner_ref(&()).map(|owner| OwnerReference {
+        block_owner_deletion: Some(true),
+        controller: None,
+        ..owner
+    }));
     json!({
         "metadata": {
             "resourceVersion": node.resource_version(),
@@ -76,7 +100,14 @@ fn registered(record: &ClaimRecord, node: &Node) -> serde_json::Value {
 
 /// Facts about the machine stay on the claim; the node need not repeat them.
 fn is_fact(key: &str) -> bool {
-    let facts = [label::LAUNCH, label::ATTEMPT, label::REFUSED, label::MACHINE_ID, label::CLIENT_KEY_SHA256, label::PODS];
+    let facts = [
+        label::LAUNCH,
+        label::ATTEMPT,
+        label::REFUSED,
+        label::MACHINE_ID,
+        label::CLIENT_KEY_SHA256,
+        label::PODS,
+    ];
     facts.contains(&key) || key == "kubectl.kubernetes.io/last-applied-configuration"
 }
 
@@ -97,9 +128,17 @@ fn taints(record: &ClaimRecord, node: &Node) -> Vec<Taint> {
 /// Marks the node as fit for use.
 pub(crate) async fn initialize(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     let api = Api::<Node>::all(context.client.clone());
-    let name = record.object.status.as_ref().and_then(|status| status.node_name.clone()).unwrap_or_else(|| record.claim.name.clone());
+    let name = record
+        .object
+        .status
+        .as_ref()
+        .and_then(|status| status.node_name.clone())
+        .unwrap_or_else(|| record.claim.name.clone());
     let patch = json!({"metadata": {"labels": {label::INITIALIZED: "true"}}});
-    let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(Error::kubernetes("initialize the node"))?;
+    let written = api
+        .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(Error::kubernetes("initialize the node"))?;
     context.view().apply_node(&written);
     status::write(context, record, |status, look| {
         condition::set_true(&mut status.conditions, look, condition::INITIALIZED);

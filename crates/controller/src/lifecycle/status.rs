@@ -19,25 +19,64 @@ use crate::event::Severity;
 const WORDS: usize = 300;
 
 /// Writes what is waited for; nothing is written when nothing changed.
-pub(crate) async fn waiting(context: &Context, record: &ClaimRecord, seen: &Seen, reason: &WaitReason) -> Result<(), Error> {
+pub(crate) async fn waiting(
+    context: &Context,
+    record: &ClaimRecord,
+    seen: &Seen,
+    reason: &WaitReason,
+) -> Result<(), Error> {
     write(context, record, |status, look| {
         let registered = record.claim.registered;
         match reason {
-            WaitReason::Settling => set_launching(status, look, reason::LAUNCH_FAILED, "the outcome of the latest create is not known yet"),
-            WaitReason::ProviderUnreachable(why) if record.claim.machine_id.is_none() && record.claim.deleted.is_none() => {
+            WaitReason::Settling => set_launching(
+                status,
+                look,
+                reason::LAUNCH_FAILED,
+                "the outcome of the latest create is not known yet",
+            ),
+            WaitReason::ProviderUnreachable(why)
+                if record.claim.machine_id.is_none() && record.claim.deleted.is_none() =>
+            {
                 set_launching(status, look, reason::LAUNCH_FAILED, why);
             }
-            WaitReason::NodeNotFound => set_unknown(status, look, condition::REGISTERED, reason::NODE_NOT_FOUND, "no node has joined yet"),
+            WaitReason::NodeNotFound => set_unknown(
+                status,
+                look,
+                condition::REGISTERED,
+                reason::NODE_NOT_FOUND,
+                "no node has joined yet",
+            ),
             WaitReason::MultipleNodesFound if !registered => {
                 let words = "more than one node has its provider id";
-                condition::set(&mut status.conditions, look, condition::REGISTERED, Status::False, reason::MULTIPLE_NODES_FOUND, words);
+                condition::set(
+                    &mut status.conditions,
+                    look,
+                    condition::REGISTERED,
+                    Status::False,
+                    reason::MULTIPLE_NODES_FOUND,
+                    words,
+                );
             }
-            WaitReason::NotInitialized(word, words) => set_unknown(status, look, condition::INITIALIZED, word, words),
-            WaitReason::Draining => set_unknown(status, look, condition::DRAINED, reason::DRAINING, "waiting for a pod that may still be on its way"),
+            WaitReason::NotInitialized(word, words) => {
+                set_unknown(status, look, condition::INITIALIZED, word, words)
+            }
+            WaitReason::Draining => set_unknown(
+                status,
+                look,
+                condition::DRAINED,
+                reason::DRAINING,
+                "waiting for a pod that may still be on its way",
+            ),
             _ => {}
         }
         if matches!(seen.node, NodeSeen::Absent) && record.claim.machine_id.is_none() && !registered {
-            set_unknown(status, look, condition::REGISTERED, reason::NODE_NOT_FOUND, "no machine has been launched yet");
+            set_unknown(
+                status,
+                look,
+                condition::REGISTERED,
+                reason::NODE_NOT_FOUND,
+                "no machine has been launched yet",
+            );
         }
     })
     .await
@@ -96,7 +135,9 @@ fn launched(record: &ClaimRecord, status: &mut NodeClaimStatus, look: Look) {
 
 /// An event for each condition that became true: a claim's milestones (CND-5).
 async fn announce(context: &Context, before: &NodeClaimStatus, after: &NodeClaim) {
-    for (type_, word) in [(condition::REGISTERED, condition::REGISTERED), (condition::INITIALIZED, condition::INITIALIZED)] {
+    for (type_, word) in
+        [(condition::REGISTERED, condition::REGISTERED), (condition::INITIALIZED, condition::INITIALIZED)]
+    {
         if condition::is_true(after.conditions(), type_) && !condition::is_true(&before.conditions, type_) {
             let note = format!("Status condition transitioned, Type: {type_}, Status: True");
             context.events.publish(&context.client, after, Severity::Normal, word, &note).await;

@@ -30,6 +30,10 @@ pub(crate) async fn gather(context: &Context) {
 /// UIDs of pods that want a machine and that no claim was made for.
 fn queued(context: &Context) -> BTreeSet<String> {
     let view = context.view();
-    let promised: BTreeSet<&String> = view.claims().filter(|record| record.claim.deleted.is_none()).flat_map(|record| &record.pods).collect();
+    let promised: BTreeSet<&String> = view
+        .claims()
+        .filter(|record| record.claim.deleted.is_none())
+        .flat_map(|record| &record.pods)
+        .collect();
     view.pending().into_iter().map(|pod| pod.uid).filter(|uid| !promised.contains(uid)).collect()
 }

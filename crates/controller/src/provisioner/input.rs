@@ -54,7 +54,16 @@ pub(crate) fn gather(context: &Context) -> Facts {
     let caps = caps(context, &view);
     let daemons = view.daemons();
     drop(view);
-    Facts { pods, pools, classes, nodes, daemons, unavailable: unavailable(context), caps, now: clock::now().millis().div_euclid(1000) }
+    Facts {
+        pods,
+        pools,
+        classes,
+        nodes,
+        daemons,
+        unavailable: unavailable(context),
+        caps,
+        now: clock::now().millis().div_euclid(1000),
+    }
 }
 
 /// Where somebody else's NodePools exist, only pods that name one of our keys are ours.
@@ -89,7 +98,9 @@ fn usable_classes(context: &Context, view: &View) -> BTreeMap<String, Class> {
 
 fn usable_pools(view: &View, classes: &BTreeMap<String, Class>) -> Vec<Pool> {
     view.pools()
-        .filter(|pool| pool.is_ours() && pool.metadata.deletion_timestamp.is_none() && pool.spec.replicas.is_none())
+        .filter(|pool| {
+            pool.is_ours() && pool.metadata.deletion_timestamp.is_none() && pool.spec.replicas.is_none()
+        })
         .filter(|pool| condition::is_true(pool.conditions(), condition::READY))
         .filter_map(|pool| pool.to_pool().ok())
         .filter(|pool| classes.contains_key(&pool.class))
@@ -114,7 +125,8 @@ fn caps(context: &Context, view: &View) -> Caps {
 fn unavailable(context: &Context) -> Unavailable {
     let now = clock::now();
     let stock = context.stock();
-    let mut vendors: BTreeMap<Vendor, String> = stock.vendors(now).into_iter().map(|(vendor, (_, why))| (vendor, why)).collect();
+    let mut vendors: BTreeMap<Vendor, String> =
+        stock.vendors(now).into_iter().map(|(vendor, (_, why))| (vendor, why)).collect();
     let broken = context.vendors.iter().filter_map(|slot| Some((slot.vendor.clone(), slot.problem()?)));
     vendors.extend(broken);
     Unavailable { offerings: stock.offerings(now), regions: stock.regions(now), vendors }

@@ -50,9 +50,13 @@ pub(crate) async fn write(context: &Arc<Context>, plan: Plan, told: &mut Told) {
         tracing::warn!(capped, "a cap of the controller leaves pods over");
     }
     futures::stream::iter(claims).for_each_concurrent(PARALLEL, |planned| claim(context, planned)).await;
-    let nominated = nominated.into_iter().filter(|nomination| told.is_new(&nomination.uid, "Nominated", &nomination.node));
+    let nominated = nominated
+        .into_iter()
+        .filter(|nomination| told.is_new(&nomination.uid, "Nominated", &nomination.node));
     let nominated: Vec<Nomination> = nominated.collect();
-    futures::stream::iter(nominated).for_each_concurrent(PARALLEL, |nomination| nominate(context, nomination)).await;
+    futures::stream::iter(nominated)
+        .for_each_concurrent(PARALLEL, |nomination| nominate(context, nomination))
+        .await;
     context.metrics.unschedulable(unplaced.len());
     let unplaced: Vec<Unplaced> = unplaced
         .into_iter()
@@ -133,7 +137,15 @@ async fn nominate(context: &Context, nomination: Nomination) {
     if let Err(error) = tolerate(context, &pod, &uid, &tolerations).await {
         tracing::error!(%pod, node, error = %chain(&error), "tolerations not added: the pod cannot be bound to its machine");
     }
-    publish(context, &pod, &uid, Severity::Normal, event::NOMINATED, &format!("Pod should schedule on: node/{node}")).await;
+    publish(
+        context,
+        &pod,
+        &uid,
+        Severity::Normal,
+        event::NOMINATED,
+        &format!("Pod should schedule on: node/{node}"),
+    )
+    .await;
 }
 
 async fn refuse(context: &Context, unplaced: Unplaced) {
@@ -148,19 +160,30 @@ async fn refuse(context: &Context, unplaced: Unplaced) {
         "invalid" | "undecided" => reason::NOT_PLACEABLE,
         _ => reason::NO_OFFERING,
     };
-    let again = if refusal.until.is_some() { format!("; tried again at {}", clock::rfc3339(next)) } else { "; tried again when something changes".to_owned() };
+    let again = if refusal.until.is_some() {
+        format!("; tried again at {}", clock::rfc3339(next))
+    } else {
+        "; tried again when something changes".to_owned()
+    };
     let message = format!("{}{again}", refusal.message.trim_end_matches('.'));
     set_condition(context, &pod, &uid, Status::False, word, &message).await;
     publish(context, &pod, &uid, Severity::Warning, event::FAILED_SCHEDULING, &message).await;
 }
 
 /// Adds tolerations that the pod does not have; the API server lets them be added to a pod, and only that.
-async fn tolerate(context: &Context, key: &PodKey, uid: &str, wanted: &[Toleration]) -> Result<(), kube::Error> {
+async fn tolerate(
+    context: &Context,
+    key: &PodKey,
+    uid: &str,
+    wanted: &[Toleration],
+) -> Result<(), kube::Error> {
     if wanted.is_empty() {
         return Ok(());
     }
     let api = Api::<Pod>::namespaced(context.client.clone(), &key.namespace);
-    let Some(pod) = api.get_opt(&key.name).await?.filter(|pod| pod.uid().as_deref() == Some(uid)) else { return Ok(()) };
+    let Some(pod) = api.get_opt(&key.name).await?.filter(|pod| pod.uid().as_deref() == Some(uid)) else {
+        return Ok(());
+    };
     let mut tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.clone()).unwrap_or_default();
     for toleration in wanted {
         let toleration = write_toleration(toleration);
@@ -183,7 +206,14 @@ fn write_toleration(toleration: &Toleration) -> k8s_openapi::api::core::v1::Tole
 }
 
 /// Writes the pod condition that says whether it has, or will get, a machine.
-pub(crate) async fn set_condition(context: &Context, key: &PodKey, uid: &str, status: Status, reason: &str, message: &str) {
+pub(crate) async fn set_condition(
+    context: &Context,
+    key: &PodKey,
+    uid: &str,
+    status: Status,
+    reason: &str,
+    message: &str,
+) {
     let api = Api::<Pod>::namespaced(context.client.clone(), &key.namespace);
     let condition = json!({
         "type": condition::MACHINE_READY,
@@ -200,7 +230,14 @@ pub(crate) async fn set_condition(context: &Context, key: &PodKey, uid: &str, st
     }
 }
 
-async fn publish(context: &Context, key: &PodKey, uid: &str, severity: Severity, reason: &'static str, note: &str) {
+async fn publish(
+    context: &Context,
+    key: &PodKey,
+    uid: &str,
+    severity: Severity,
+    reason: &'static str,
+    note: &str,
+) {
     let about = ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Pod".to_owned()),
