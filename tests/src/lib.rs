@@ -1,3 +1,5 @@
 //! Tests that need more than one crate: the real control plane, crashes, scenarios.
 
 pub mod harness;
+
+pub mod stage;

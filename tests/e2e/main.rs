@@ -1,0 +1,29 @@
+//! The whole path: pods, real control plane, controller and plugin as processes, simulated machines.
+
+#![allow(clippy::unwrap_used)]
+
+mod crashes;
+mod runs;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use scarpenter_playground::{ControlPlane, Options};
+use scarpenter_tests::harness::{Trials, run};
+use scarpenter_tests::stage::{Setting, Stage, play};
+
+fn main() -> std::process::ExitCode {
+    let mut trials = Trials::new(Options::default());
+    runs::add(&mut trials);
+    crashes::add(&mut trials);
+    run(trials)
+}
+
+/// Plays a scene with the program under test.
+async fn scene(
+    plane: Arc<ControlPlane>,
+    setting: Setting,
+    scene: impl AsyncFnOnce(&mut Stage) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    play(&plane, Path::new(env!("CARGO_BIN_EXE_scarpenter-on-trial")), setting, scene).await
+}
