@@ -1,11 +1,12 @@
 //! Empty nodes: candidates by the planner's rules, looked at again after a while, tainted, looked at through the API,
 //! and only then given up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use scarpenter_api::condition::{self, Status};
@@ -15,6 +16,7 @@ use scarpenter_core::label;
 use scarpenter_core::lifecycle::Time;
 use scarpenter_core::name::ClaimUid;
 use scarpenter_index::{ClaimRecord, NodeRecord, View};
+use scarpenter_planner::disruption::{Empties, EmptyNode};
 use serde_json::json;
 
 use crate::clock;
@@ -26,34 +28,28 @@ use crate::provisioner::chain;
 /// The loop looks this often.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Since when each claim's node has been empty, and since when it has been a candidate.
-#[derive(Default)]
-struct Memory {
-    empty: HashMap<ClaimUid, Instant>,
-    chosen: HashMap<ClaimUid, Instant>,
-}
-
 /// Looks for empty nodes for ever.
 pub(crate) async fn run(context: Arc<Context>) {
-    let mut memory = Memory::default();
+    let mut empties = Empties::default();
     heal(&context).await;
     loop {
         tokio::time::sleep(EVERY).await;
-        let candidates = candidates(&context, &mut memory);
-        mark(&context, &memory).await;
-        let ready: Vec<ClaimRecord> = candidates
-            .into_iter()
-            .filter(|record| {
-                memory.chosen.entry(record.claim.uid.clone()).or_insert_with(Instant::now).elapsed()
-                    >= context.settings.validation_delay
-            })
-            .collect();
-        let disruptions = ready.iter().map(|record| async {
-            if let Err(error) = disrupt(&context, record).await {
-                tracing::warn!(claim = record.claim.name, error = %chain(&error), "empty node not disrupted");
-            }
+        let (nodes, budgets) = facts(&context);
+        let verdict = empties.look(&nodes, &budgets, context.settings.validation_delay, clock::now());
+        mark(&context, &verdict.consolidatable).await;
+        let context = &context;
+        let disruptions = verdict.disrupt.iter().map(|claim| async move {
+            let spared = disrupt(context, claim).await.unwrap_or_else(|error| {
+                tracing::warn!(%claim, error = %chain(&error), "empty node not disrupted");
+                false
+            });
+            (claim, spared)
         });
-        futures::future::join_all(disruptions).await;
+        for (claim, spared) in futures::future::join_all(disruptions).await {
+            if spared {
+                empties.spared(claim, clock::now());
+            }
+        }
     }
 }
 
@@ -74,48 +70,34 @@ async fn heal(context: &Context) {
     }
 }
 
-/// Nodes that are empty, for long enough, and within their pool's budget.
-fn candidates(context: &Context, memory: &mut Memory) -> Vec<ClaimRecord> {
+/// Nodes that are empty now, and what each pool's budgets leave.
+fn facts(context: &Context) -> (Vec<EmptyNode>, BTreeMap<String, u32>) {
     let view = context.view();
-    let now = Instant::now();
-    let empty: Vec<&ClaimRecord> = view.claims().filter(|record| is_empty(&view, record)).collect();
-    memory.empty.retain(|uid, _| empty.iter().any(|record| record.claim.uid == *uid));
-    let mut out: Vec<ClaimRecord> = Vec::new();
-    let mut left: HashMap<String, u32> = HashMap::new();
-    for record in empty {
-        let since = *memory.empty.entry(record.claim.uid.clone()).or_insert(now);
+    let mut nodes = Vec::new();
+    let mut budgets = BTreeMap::new();
+    for record in view.claims().filter(|record| is_empty(&view, record)) {
         let Some(pool) = record.pool.as_deref().and_then(|pool| view.pool(pool)) else { continue };
-        let Some(after) = pool.consolidate_after() else { continue };
-        if now.duration_since(since) < after {
-            continue;
-        }
-        let room = left.entry(pool.name_any()).or_insert_with(|| budget(&view, pool));
-        if *room > 0 {
-            *room -= 1;
-            out.push(record.clone());
-        }
+        budgets.entry(pool.name_any()).or_insert_with(|| budget(&view, pool));
+        nodes.push(EmptyNode {
+            claim: record.claim.uid.clone(),
+            pool: pool.name_any(),
+            consolidate_after: pool.consolidate_after(),
+        });
     }
-    memory.chosen.retain(|uid, _| out.iter().any(|record| record.claim.uid == *uid));
-    out
+    (nodes, budgets)
 }
 
-/// Keeps condition `Consolidatable` as it is: empty for long enough, whatever the budgets allow (LIF-15).
-async fn mark(context: &Context, memory: &Memory) {
+/// Keeps condition `Consolidatable` as it is.
+async fn mark(context: &Context, consolidatable: &BTreeSet<ClaimUid>) {
     let changes: Vec<(ClaimRecord, bool)> = {
         let view = context.view();
-        let of = |record: &ClaimRecord| {
-            let after = record
-                .pool
-                .as_deref()
-                .and_then(|pool| view.pool(pool))
-                .and_then(|pool| pool.consolidate_after());
-            let since = memory.empty.get(&record.claim.uid);
-            let wanted = since.zip(after).is_some_and(|(since, after)| since.elapsed() >= after);
-            let there = condition::is_true(record.object.conditions(), condition::CONSOLIDATABLE);
-            (wanted != there).then_some(wanted)
-        };
         let living = view.claims().filter(|record| record.claim.deleted.is_none());
-        living.filter_map(|record| Some((record.clone(), of(record)?))).collect()
+        let change = |record: &ClaimRecord| {
+            let wanted = consolidatable.contains(&record.claim.uid);
+            let there = condition::is_true(record.object.conditions(), condition::CONSOLIDATABLE);
+            (wanted != there).then(|| (record.clone(), wanted))
+        };
+        living.filter_map(change).collect()
     };
     let writes = changes.iter().map(|(record, wanted)| async {
         let written = write_status(context, record, |status, look| {
@@ -172,50 +154,42 @@ fn budget(view: &View, pool: &scarpenter_api::NodePool) -> u32 {
     pool.allowed_disruptions(DisruptionReason::Empty, base, Timestamp::now()).saturating_sub(consumed)
 }
 
-/// Taints, looks again through the API, and gives the claim up; or takes the taint off again.
-async fn disrupt(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
-    let name = context
-        .view()
-        .nodes_of(&record.claim.uid)
-        .next()
-        .map(|node| node.name.clone())
-        .ok_or(Error::Stale("the node"))?;
+/// Taints, looks again through the API, and gives the claim up; or takes the taint off again, and says so.
+async fn disrupt(context: &Context, claim: &ClaimUid) -> Result<bool, Error> {
+    let (record, name) = {
+        let view = context.view();
+        let record = view.claim_of(claim).cloned().ok_or(Error::Stale("the claim"))?;
+        let node = view.nodes_of(claim).next().map(|node| node.name.clone());
+        (record, node.ok_or(Error::Stale("the node"))?)
+    };
     taint(context, &name).await?;
     let now = Timestamp::now();
     let pods = pods_on(context, &name).await?;
-    let busy = pods.iter().find(|object| {
+    let in_use = |object: &&Pod| {
         !pod::is_terminal(object) && !pod::is_daemon(object) || pod::protection(object, now).is_active()
-    });
-    if let Some(busy) = busy {
-        tracing::info!(
-            claim = record.claim.name,
-            pod = busy.name_any(),
-            "a pod came while the node was tainted; it is kept"
-        );
-        return spare(context, record, &name).await;
+    };
+    if let Some(busy) = pods.iter().find(in_use) {
+        let note = format!("pod {}/{} is on it", busy.namespace().unwrap_or_default(), busy.name_any());
+        let blocked = event::DISRUPTION_BLOCKED;
+        context.events.publish(&context.client, &*record.object, Severity::Normal, blocked, &note).await;
+        spare(context, &record, &name).await?;
+        return Ok(true);
     }
+    give_up(context, &record).await?;
+    Ok(false)
+}
+
+async fn give_up(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
     let record = ClaimRecord::parse(context.newest(Arc::clone(&record.object)));
-    write_status(context, &record, |status, look| {
-        condition::set(
-            &mut status.conditions,
-            look,
-            condition::DISRUPTION_REASON,
-            Status::True,
-            reason::EMPTY,
-            "nothing runs on it",
-        );
+    let written = write_status(context, &record, |status, look| {
+        let (type_, words) = (condition::DISRUPTION_REASON, "nothing runs on it");
+        condition::set(&mut status.conditions, look, type_, Status::True, reason::EMPTY, words);
     })
     .await?;
-    context
-        .events
-        .publish(
-            &context.client,
-            &*record.object,
-            Severity::Normal,
-            event::DISRUPTION_TERMINATING,
-            "Disrupting NodeClaim: Empty",
-        )
-        .await;
+    let record = ClaimRecord::parse(written);
+    let terminating = event::DISRUPTION_TERMINATING;
+    let note = "Disrupting NodeClaim: Empty";
+    context.events.publish(&context.client, &*record.object, Severity::Normal, terminating, note).await;
     context.metrics.disrupted(reason::end::EMPTY, record.pool.as_deref());
     tracing::info!(claim = record.claim.name, "empty node disrupted");
     delete_claim(context, &record).await

@@ -7,6 +7,8 @@
 //!
 //! **Architecture invariant:** no clock, no randomness, no vendor's name; equal input gives an equal plan.
 
+pub mod disruption;
+
 mod allocatable;
 mod claim;
 mod ground;
