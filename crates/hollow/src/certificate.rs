@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::console::Console;
+use crate::disk::Disk;
 use crate::registration::Identity;
 
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
@@ -134,12 +135,12 @@ pub(crate) async fn client(
 /// Asks for the serving certificate until it is issued, then sleeps for ever.
 ///
 /// What it is good for is somebody else's matter: nobody dials a hollow node.
-pub(crate) async fn serving(client: &Client, identity: &Identity, done: &mut bool, console: &Console) {
-    while !*done {
+pub(crate) async fn serving(client: &Client, identity: &Identity, disk: &mut Disk, console: &Console) {
+    while !disk.is_serving() {
         match serving_once(client, identity).await {
             Ok(()) => {
                 console.say("kubelet: serving certificate issued");
-                *done = true;
+                disk.keep_serving(console);
             }
             Err(error) => {
                 console.failed("kubelet: no serving certificate", &error);

@@ -9,6 +9,7 @@
 //!
 //! There is no metal, no container and no network behind it: `kubectl logs` finds nobody.
 //! Certificates are not renewed; in the year they live no test ends.
+//! With a [disk](Node::start_with_disk) it outlives the process that plays it, as a real machine outlives its vendor's API.
 //! **Architecture invariant:** no vendor, and no way around the document.
 
 mod admission;
@@ -16,6 +17,8 @@ mod admission;
 mod certificate;
 
 mod console;
+
+mod disk;
 
 mod duration;
 

@@ -1,5 +1,6 @@
 //! The handle of a hollow node.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -7,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::console::Console;
+use crate::disk::Disk;
 use crate::life;
 use crate::spec::Spec;
 
@@ -42,9 +44,18 @@ impl Node {
     /// Turns the machine on. Needs a tokio runtime, and rustls' ring provider installed by the process.
     #[must_use]
     pub fn start(spec: Spec) -> Self {
+        Self::start_with_disk(spec, None)
+    }
+
+    /// Turns the machine on with a file as its disk, or takes up the life that the file tells of.
+    ///
+    /// A machine that has joined before is the same node again: no boot delay, no certificate request, no second
+    /// registration; pods whose time is over end. The file holds the node's key and is the caller's to remove.
+    #[must_use]
+    pub fn start_with_disk(spec: Spec, disk: Option<PathBuf>) -> Self {
         let state = watch::Sender::new(State::Booting);
         let shared = Arc::new(Shared { console: Console::new(), state, power_off: CancellationToken::new() });
-        let task = tokio::spawn(powered(spec, shared.clone()));
+        let task = tokio::spawn(powered(spec, disk, shared.clone()));
         Self { task: Some(task), shared }
     }
 
@@ -77,10 +88,11 @@ impl Drop for Node {
     }
 }
 
-async fn powered(spec: Spec, shared: Arc<Shared>) {
+async fn powered(spec: Spec, disk: Option<PathBuf>, shared: Arc<Shared>) {
+    let disk = Disk::read(disk, &shared.console);
     tokio::select! {
         () = shared.power_off.cancelled() => shared.console.say("power was cut"),
-        () = life::live(spec, &shared) => {}
+        () = life::live(spec, disk, &shared) => {}
     }
     shared.state.send_replace(State::Off);
 }

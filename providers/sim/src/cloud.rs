@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::faults::{Fault, Faults, MachineFault, Subject};
 use crate::journal::Journal;
-use crate::metal::{Metal, Order};
+use crate::metal::{Metal, Order, Paper};
 use crate::sold::Sold;
 use crate::store::Store;
 
@@ -70,11 +70,11 @@ impl Cloud {
         Self::new(habits, metal, faults, Journal::none(), None)
     }
 
-    /// Switches on again what an earlier run has sold.
+    /// Switches on again what an earlier run has sold; each finds its disk.
     pub(crate) fn restore(&self, sold: Vec<Sold>) {
         let mut inner = self.inner();
         for sold in sold {
-            let record = self.switch_on(sold);
+            let record = self.switch_on(sold, inner.store.as_ref());
             inner.machines.insert(record.sold.id.clone(), record);
         }
     }
@@ -98,7 +98,7 @@ impl Cloud {
             faults: MachineFault { never_joins: true, ..MachineFault::default() },
             going: false,
         };
-        inner.machines.insert(id.clone(), self.switch_on(sold));
+        inner.machines.insert(id.clone(), self.switch_on(sold, None));
         id
     }
 
@@ -135,7 +135,7 @@ impl Cloud {
             let mut sold = Sold::new(vendor, create.clone(), id.clone(), since_1970().as_secs());
             sold.faults = inside.clone();
             inner.remember(|store| store.made(&sold))?;
-            let record = self.switch_on(sold);
+            let record = self.switch_on(sold, inner.store.as_ref());
             made = made.or_else(|| record.machine());
             inner.machines.insert(id.clone(), record);
             let machines = inner.machines.len();
@@ -260,9 +260,13 @@ impl Cloud {
             return;
         }
         record.ends = Some(Instant::now() + takes);
-        let (cloud, powered) = (self.clone(), record.powered.clone());
+        let (cloud, powered, id) = (self.clone(), record.powered.clone(), record.sold.id.clone());
         tokio::spawn(async move {
-            tokio::join!(powered.power_off(), tokio::time::sleep(takes));
+            let off = async {
+                powered.power_off().await;
+                cloud.wipe(&id);
+            };
+            tokio::join!(off, tokio::time::sleep(takes));
             drop(cloud.inner());
         });
     }
@@ -279,20 +283,32 @@ impl Cloud {
         self.faults.strike(subject, call, |fault| is(fault).then_some(())).len()
     }
 
-    fn switch_on(&self, sold: Sold) -> Record {
+    /// After it is off, so that it does not write its disk anew.
+    fn wipe(&self, id: &MachineId) {
+        if let Some(Err(error)) = self.inner().store.as_ref().map(|store| store.wipe(id)) {
+            tracing::warn!(%error, machine = %id, "disk not removed");
+        }
+    }
+
+    fn switch_on(&self, sold: Sold, store: Option<&Store>) -> Record {
+        let now = Instant::now();
+        let age = since_1970().saturating_sub(Duration::from_secs(sold.created));
+        // Of a machine made in this run the age is below a second and counts from now.
+        let age = if age.as_secs() < 2 { Duration::ZERO } else { age };
         let boot_delay = sold.faults.boot_delay.map_or(self.habits.boot_delay, |span| span.0);
-        let powered = self.metal.power_on(Order {
+        let boot_delay = boot_delay.saturating_sub(age);
+        let order = Order {
             user_data: sold.user_data.clone(),
             capacity: sold.capacity.clone().into_iter().collect(),
             boot_delay,
             address: sold.address(),
+            disk: store.map(|store| store.disk(&sold.id)),
             faults: sold.faults.clone(),
-        });
-        let now = Instant::now();
-        let age = since_1970().saturating_sub(Duration::from_secs(sold.created));
+        };
+        // What was asked to go in an earlier run was switched off then.
+        let powered = if sold.going { Paper.power_on(order) } else { self.metal.power_on(order) };
         let ends = sold.going.then(|| now + self.habits.delete_takes);
-        // Of a machine made in this run the age is below a second and counts from now.
-        let made = if age.as_secs() < 2 { now } else { now.checked_sub(age).unwrap_or(now) };
+        let made = now.checked_sub(age).unwrap_or(now);
         Record { sold, powered: powered.into(), made, boots: now + boot_delay, ends }
     }
 

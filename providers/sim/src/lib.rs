@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use futures::future::try_join_all;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use scarpenter_core::name::Vendor;
 use scarpenter_provider::Endpoint;
 use scarpenter_provider::server::{Listener, Service, serve_on};
@@ -39,6 +40,7 @@ use tamper::Tampered;
 /// # Errors
 /// When a file cannot be read or written, or an address cannot be listened on.
 pub async fn run(args: Args) -> anyhow::Result<()> {
+    raise_file_limit();
     let signal = scarpenter_provider::server::shutdown_signal().context("watch for signals")?;
     let stop = CancellationToken::new();
     let stopping = stop.clone();
@@ -56,6 +58,15 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     try_join_all(plays.into_iter().map(|(vendor, listener)| serve(&cloud, vendor, listener, stop.clone())))
         .await?;
     Ok(())
+}
+
+/// Every hollow node holds connections of its own: a thousand of them are more than the usual soft limit allows.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        Ok(()) => tracing::debug!(from = limit.current, to = limit.maximum, "limit of open files raised"),
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
 }
 
 /// Plays one vendor at one address until told to stop. For tests in this process.

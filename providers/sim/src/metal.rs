@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct Order {
     pub boot_delay: Duration,
     /// Its address.
     pub address: IpAddr,
+    /// Where its disk is kept, if anywhere; a machine that finds one runs on as the same.
+    pub disk: Option<PathBuf>,
     /// What goes wrong inside it.
     pub faults: MachineFault,
 }
@@ -77,7 +80,7 @@ pub struct Hollow;
 
 impl Metal for Hollow {
     fn power_on(&self, order: Order) -> Box<dyn Powered> {
-        let Order { user_data, capacity, boot_delay, address, faults } = order;
+        let Order { user_data, capacity, boot_delay, address, disk, faults } = order;
         let faults = scarpenter_hollow::Faults {
             never_joins: faults.never_joins,
             joins_as: faults.joins_as,
@@ -87,7 +90,7 @@ impl Metal for Hollow {
             never_ready: faults.never_ready,
         };
         let spec = Spec { user_data, capacity, boot_delay, address: Some(address), faults };
-        Box::new(Body(Mutex::new(Power::On(Node::start(spec)))))
+        Box::new(Body(Mutex::new(Power::On(Node::start_with_disk(spec, disk)))))
     }
 }
 

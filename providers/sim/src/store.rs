@@ -1,12 +1,12 @@
-//! The state file: one JSON line for each machine made, going and gone.
+//! The state file: one JSON line for each machine made, going and gone. Beside it a folder with the machines' disks.
 //!
 //! Lines are only appended, so that five hundred machines do not cost five hundred times the whole file.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use scarpenter_core::name::MachineId;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ enum Line {
 #[derive(Debug)]
 pub(crate) struct Store {
     file: File,
+    disks: PathBuf,
 }
 
 impl Store {
@@ -43,7 +44,27 @@ impl Store {
             write(&mut file, &Line::Made(Box::new(machine.clone())))?;
         }
         std::fs::rename(&fresh, path)?;
-        Ok((Self { file }, sold))
+        let disks = path.with_added_extension("disks");
+        DirBuilder::new().recursive(true).mode(0o700).create(&disks)?;
+        let store = Self { file, disks };
+        store.forget_disks(&sold)?;
+        Ok((store, sold))
+    }
+
+    /// Disks of machines that went while nobody looked.
+    fn forget_disks(&self, sold: &[Sold]) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.disks)? {
+            let path = entry?.path();
+            if !sold.iter().any(|sold| !sold.going && self.disk(&sold.id) == path) {
+                std::fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a machine's disk is.
+    pub(crate) fn disk(&self, id: &MachineId) -> PathBuf {
+        self.disks.join(id.as_str())
     }
 
     pub(crate) fn made(&mut self, machine: &Sold) -> io::Result<()> {
@@ -56,6 +77,14 @@ impl Store {
 
     pub(crate) fn gone(&mut self, id: &MachineId) -> io::Result<()> {
         write(&mut self.file, &Line::Gone(id.clone()))
+    }
+
+    /// Removes the disk of a machine that was switched off for good.
+    pub(crate) fn wipe(&self, id: &MachineId) -> io::Result<()> {
+        match std::fs::remove_file(self.disk(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -23,10 +23,14 @@ impl Drop for Plugin {
 }
 
 fn command(folder: &Path) -> Command {
+    command_of(folder, "paper")
+}
+
+fn command_of(folder: &Path, metal: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scarpenter-provider-sim"));
     command.arg("--play").arg(format!("hcloud=unix://{}/hcloud.sock", folder.display()));
     command.arg("--play").arg(format!("aws=unix://{}/aws.sock", folder.display()));
-    command.args(["--metal", "paper"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    command.args(["--metal", metal]).stdin(Stdio::null()).stderr(Stdio::piped());
     command.arg("--state").arg(folder.join("state")).arg("--log").arg(folder.join("log"));
     command
 }
@@ -128,6 +132,64 @@ async fn a_machine_of_hollow_metal_boots_what_it_was_given() {
     let by = Instant::now() + Duration::from_secs(30);
     while !hcloud.console_output(find("a")).await.unwrap().unwrap_or_default().contains("Ignition failed") {
         assert!(Instant::now() < by, "{:?}", hcloud.console_output(find("a")).await);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hollow_machine_keeps_its_disk_over_a_kill_and_loses_it_when_it_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || Plugin(command_of(folder.path(), "hollow").spawn().unwrap());
+    let disks = folder.path().join("state.disks");
+    let texts = || -> Vec<String> {
+        let files = std::fs::read_dir(&disks).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    };
+    let hcloud = client(folder.path(), "hcloud");
+    let first = start();
+    answers(&hcloud).await;
+    hcloud.create_machine(create("a")).await.unwrap();
+    hcloud.create_machine(create("b")).await.unwrap();
+    until("both have booted", || texts().len() == 2).await;
+    let mut before = texts();
+    drop(first);
+
+    let _second = start();
+    answers(&hcloud).await;
+    let mut after = texts();
+    before.sort();
+    after.sort();
+    assert_eq!(before, after, "they have booted anew");
+    hcloud.delete_machine(common::delete("a")).await.unwrap();
+    until("the disk of a is gone", || texts().len() == 1).await;
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = env!("CARGO_BIN_EXE_scarpenter-provider-sim");
+    let script = format!("ulimit -Sn 64; exec {binary} --play hcloud=unix://{}/s", folder.path().display());
+    let mut shell = Command::new("sh");
+    let plugin = Plugin(shell.args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap());
+    let limits = format!("/proc/{}/limits", plugin.0.id());
+    let by = std::time::Instant::now() + Duration::from_secs(30);
+    loop {
+        let text = std::fs::read_to_string(&limits).unwrap();
+        let line = text.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        let mut numbers = line.split_whitespace().skip(3);
+        let (soft, hard) = (numbers.next().unwrap(), numbers.next().unwrap());
+        if soft == hard {
+            break;
+        }
+        assert!(std::time::Instant::now() < by, "{line}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+async fn until(what: &str, is: impl Fn() -> bool) {
+    let by = Instant::now() + Duration::from_secs(30);
+    while !is() {
+        assert!(Instant::now() < by, "waited for: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
