@@ -44,8 +44,8 @@ impl Stock {
         refuse(&mut self.vendors, vendor.clone(), now, words)
     }
 
-    /// A purchase that went well ends the memory of what covers it.
-    pub(crate) fn bought(&mut self, key: &OfferingKey) {
+    /// A machine that became a node ends the memory of what covers it.
+    pub(crate) fn joined(&mut self, key: &OfferingKey) {
         self.offerings.remove(key);
         self.regions.remove(&(key.vendor.clone(), key.region.clone()));
         self.vendors.remove(&key.vendor);
@@ -123,7 +123,7 @@ mod tests {
             now = until;
             assert!(stock.offerings(now).is_empty());
         }
-        stock.bought(&key());
+        stock.joined(&key());
         assert_eq!(now.until(stock.refuse_offering(&key(), now, "sold out")), FIRST);
     }
 }

@@ -11,7 +11,7 @@ use scarpenter_provider::FindMachine;
 use super::{Error, Next};
 use crate::context::Context;
 use crate::event::Severity;
-use crate::join;
+use crate::{clock, join};
 
 /// Longest piece of a console that an event quotes.
 const QUOTE: usize = 300;
@@ -34,7 +34,21 @@ pub(crate) async fn abandon(
         tracing::debug!(error = %crate::provisioner::chain(&error), "join material not removed yet");
     }
     delete(context, record).await?;
+    remember(context, record, reason, &words);
     Ok(Next::Again)
+}
+
+/// An offering whose machine never became a node is not bought again at once: others come first, and its time-out grows.
+fn remember(context: &Context, record: &ClaimRecord, reason: &AbandonReason, words: &str) {
+    let failed = match reason {
+        AbandonReason::LaunchTimeout | AbandonReason::RegistrationTimeout => true,
+        AbandonReason::MachineStopped => !record.claim.registered,
+        _ => false,
+    };
+    if let Some(launch) = record.claim.launch.as_ref().filter(|_| failed) {
+        let until = context.stock().refuse_offering(&launch.offering, clock::now(), words);
+        tracing::info!(offering = %launch.offering, until = clock::rfc3339(until), "not tried again before");
+    }
 }
 
 /// Asks for the deletion of exactly this claim as it was read; one that is gone is fine.

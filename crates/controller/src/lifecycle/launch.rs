@@ -151,7 +151,6 @@ async fn accepted(
         json!({label::MACHINE_ID: machine.id.as_str()}),
     )
     .await?;
-    context.stock().bought(&launch.offering);
     Ok(Next::Again)
 }
 

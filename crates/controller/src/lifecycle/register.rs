@@ -41,6 +41,9 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
         status.node_name = Some(name.clone());
     })
     .await?;
+    if let Some(launch) = &record.claim.launch {
+        context.stock().joined(&launch.offering);
+    }
     tracing::info!(node = name, "node registered");
     Ok(Next::Again)
 }
