@@ -24,6 +24,10 @@ use crate::vendors::Vendors;
 const CRDS: [&str; 3] =
     ["nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "scarpenternodeclasses.scarpenter.sparecores.com"];
 
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence of the API server.
+const READ_TIMEOUT: Duration = Duration::from_secs(150);
+
 /// Why the controller cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -85,7 +89,11 @@ pub(crate) async fn connect(
 }
 
 /// A client that counts its requests by method and resource.
-fn client(config: Config) -> Result<Client, Error> {
+fn client(mut config: Config) -> Result<Client, Error> {
+    // A server that has gone without a word must not hold a look for ever; watches hear a bookmark every minute.
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.write_timeout = Some(READ_TIMEOUT);
     let builder = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
     let counting = MapRequestLayer::new(|request: axum::http::Request<_>| {
         metrics::request(method(request.method()), resource(request.uri().path()));

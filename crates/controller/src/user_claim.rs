@@ -15,7 +15,7 @@ use crate::provisioner;
 pub(crate) async fn plan(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     let name = &record.object.spec.node_class_ref.name;
     let facts = provisioner::gather(context);
-    let Some(class) = facts.classes.get(name) else { return Err(Error::Stale("the node class")) };
+    let Some(class) = facts.classes.get(name) else { return Err(Error::Missing("the node class")) };
     let requirements: Vec<_> = record
         .object
         .spec

@@ -209,6 +209,7 @@ pub(crate) fn claims(context: Arc<Context>) -> impl Stream<Item = watcher::Resul
             context.wake.pools.notify_one();
             context.wake.pods.notify_one();
             context.wake.orphans.notify_one();
+            context.wake.classes.notify_one();
         }
         Err(error) => tracing::warn!(kind = "NodeClaim", %error, "watch interrupted"),
     })

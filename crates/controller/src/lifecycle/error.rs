@@ -27,6 +27,9 @@ pub(crate) enum Error {
     /// Annotations of ours that cannot be read.
     #[error("the claim cannot be read: {0}; delete it, or mend the annotation")]
     Unreadable(String),
+    /// Something that the step needs is not there, or not usable, for now.
+    #[error("{0} is missing or not usable")]
+    Missing(&'static str),
     /// What was seen is older than what is.
     #[error("{0} changed meanwhile")]
     Stale(&'static str),
@@ -51,6 +54,7 @@ impl Error {
             Self::Provider { source, .. } => source.category(),
             Self::Join(_) => "join",
             Self::Unreadable(_) => "unreadable",
+            Self::Missing(_) => "missing",
             Self::Stale(_) => "stale",
         }
     }
@@ -72,6 +76,7 @@ impl Error {
             Self::Provider { source, .. } => source.retry_after(),
             error if error.is_race() => Some(Duration::from_millis(50)),
             Self::Unreadable(_) => Some(Duration::from_secs(60)),
+            Self::Missing(_) => Some(Duration::from_secs(5)),
             _ => None,
         }
     }

@@ -83,12 +83,12 @@ fn parties<'a>(
     record: &ClaimRecord,
     launch: &Launch,
 ) -> Result<(&'a Slot, std::sync::Arc<ScarpenterNodeClass>), Error> {
-    let slot = context.vendors.get(&launch.offering.vendor).ok_or(Error::Stale("the vendor's plugin"))?;
+    let slot = context.vendors.get(&launch.offering.vendor).ok_or(Error::Missing("the vendor's plugin"))?;
     let class = context
         .view()
         .class(&record.object.spec.node_class_ref.name)
         .cloned()
-        .ok_or(Error::Stale("the node class"))?;
+        .ok_or(Error::Missing("the node class"))?;
     Ok((slot, class))
 }
 

@@ -191,7 +191,7 @@ pub(crate) async fn destroy(context: &Context, record: &ClaimRecord) -> Result<N
 }
 
 async fn destroy_at(context: &Context, record: &ClaimRecord, vendor: &Vendor) -> Result<(), Error> {
-    let slot = context.vendors.get(vendor).ok_or(Error::Stale("the vendor's plugin"))?;
+    let slot = context.vendors.get(vendor).ok_or(Error::Missing("the vendor's plugin"))?;
     let delete = DeleteMachine {
         cluster: context.cluster.clone(),
         claim: record.claim.uid.clone(),
