@@ -158,7 +158,7 @@ fn requirements(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Requ
             break;
         }
     }
-    let mut rest = draft.requirements.clone();
+    let mut rest = Requirements::clone(&draft.requirements);
     for key in NEVER_REQUIRED {
         rest.remove(key);
     }

@@ -246,7 +246,7 @@ impl<'a> Pass<'a> {
         let mut roomy = None;
         for (_, index) in &self.joinable {
             let draft = &self.drafts[*index];
-            for offer in offers(draft.ground).filter(|offer| offer.selection.meets(&draft.options)) {
+            for offer in offers(draft.ground).filter(|offer| draft.meets(offer)) {
                 if let Some(joined) = self.squeeze(draft, offer, &known.shape.need) {
                     roomy = Some((*index, joined, offer.tolerated.clone()));
                     break;
@@ -352,8 +352,9 @@ impl<'a> Pass<'a> {
         self.drafts.push(Draft {
             ground: new.ground,
             pods: vec![draft::Passenger::new(pod, new.offer.tolerated.clone())],
-            requirements: new.offer.requirements.clone(),
+            requirements: Rc::clone(&new.offer.requirements),
             options: new.offer.selection.clone(),
+            span: new.offer.span,
             need: known.shape.need.clone(),
             launch: new.id,
             full_for: BTreeSet::new(),

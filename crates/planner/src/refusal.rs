@@ -11,7 +11,7 @@ use scarpenter_core::snapshot::{Bits, OfferingId, Selection, Snapshot};
 use crate::ground::Ground;
 use crate::output::{Refusal, Removed};
 use crate::pass::Pass;
-use crate::shape::{Shape, narrow};
+use crate::shape::{Shape, implied};
 use crate::{tolerate, words};
 
 mod labels;
@@ -198,13 +198,12 @@ impl<'p, 'a> Table<'p, 'a> {
         self.step_on(
             "taints",
             |ground, case| {
-                let mut all = ground.requirements.intersect(case.term);
                 match tolerate::missing(ground.taints(), tolerations, case.term) {
                     Err(_) => case.left.clear(),
                     Ok(tolerated) => {
-                        narrow(&mut all, ground, &tolerated);
-                        let narrowed = snapshot.select(&all);
-                        case.left.choose(|selection| selection.and(&narrowed));
+                        for (key, set) in implied(case.term, ground, &tolerated) {
+                            case.left.choose(|selection| snapshot.narrow(selection, key, &set));
+                        }
                     }
                 }
             },

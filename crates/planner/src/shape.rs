@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use scarpenter_core::label;
 use scarpenter_core::offering::CapacityType;
 use scarpenter_core::pod::{Pod, Toleration};
@@ -33,9 +35,11 @@ pub(crate) struct Wish {
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
     /// The template's requirements and the wish's.
-    pub(crate) requirements: Requirements,
+    pub(crate) requirements: Rc<Requirements>,
     /// Offerings that match and whose type has room for one such pod.
     pub(crate) selection: Selection,
+    /// The first and the last of those types.
+    pub(crate) span: (usize, usize),
     /// Tolerations that the pod must be given.
     pub(crate) tolerated: Vec<Toleration>,
 }
@@ -81,7 +85,8 @@ impl Shape {
         preferences: &[(i64, Requirements)],
     ) -> Vec<Wish> {
         let wish = |requirements: &Requirements, weight| {
-            let offer = |ground| self.offer(market, ground, requirements);
+            let chosen = market.snapshot.select(requirements);
+            let offer = |ground| self.offer(market, ground, requirements, &chosen);
             Wish { weight, offers: grounds.iter().map(offer).collect() }
         };
         let mut levels = vec![wish(term, 0)];
@@ -97,18 +102,31 @@ impl Shape {
         levels
     }
 
-    fn offer(&self, market: &Market<'_>, ground: &Ground<'_>, wish: &Requirements) -> Option<Offer> {
+    /// `chosen` is what the wish leaves of all offerings.
+    fn offer(
+        &self,
+        market: &Market<'_>,
+        ground: &Ground<'_>,
+        wish: &Requirements,
+        chosen: &Selection,
+    ) -> Option<Offer> {
         if ground.broken.is_some() || defines(&ground.requirements, wish).is_some() {
             return None;
         }
         let tolerated = tolerate::missing(ground.taints(), &self.tolerations, wish).ok()?;
-        let mut requirements = ground.requirements.intersect(wish);
-        narrow(&mut requirements, ground, &tolerated);
-        let mut selection = market.snapshot.select(&requirements);
-        selection.and(&ground.selection);
+        let mut selection = ground.selection.clone();
+        selection.and(chosen);
+        let implied = implied(wish, ground, &tolerated);
+        for (key, set) in &implied {
+            market.snapshot.narrow(&mut selection, key, set);
+        }
         selection.types.retain(|index| ground.type_has_room(index, &self.need));
-        let offer = Offer { requirements, selection, tolerated };
-        (!offer.selection.types.is_empty()).then_some(offer)
+        let span = selection.types.span()?;
+        let mut requirements = ground.requirements.intersect(wish);
+        for (key, set) in implied {
+            requirements.require(key, set);
+        }
+        Some(Offer { requirements: Rc::new(requirements), selection, span, tolerated })
     }
 }
 
@@ -119,15 +137,21 @@ impl Offer {
     }
 }
 
-/// Adds what follows for a pod in this pool: on-demand unless someone said otherwise, and, where a taint is tolerated
+/// What follows for a pod in this pool: on-demand unless someone said otherwise, and, where a taint is tolerated
 /// on the pod's behalf, the architecture that the taint names.
-pub(crate) fn narrow(requirements: &mut Requirements, ground: &Ground<'_>, tolerated: &[Toleration]) {
-    if ground.on_demand_by_default && requirements.get(label::CAPACITY_TYPE).is_none() {
-        requirements.require(label::CAPACITY_TYPE, ValueSet::one_of([CapacityType::OnDemand.as_str()]));
+pub(crate) fn implied(
+    wish: &Requirements,
+    ground: &Ground<'_>,
+    tolerated: &[Toleration],
+) -> Vec<(&'static str, ValueSet)> {
+    let mut out = Vec::new();
+    if ground.on_demand_by_default && wish.get(label::CAPACITY_TYPE).is_none() {
+        out.push((label::CAPACITY_TYPE, ValueSet::one_of([CapacityType::OnDemand.as_str()])));
     }
     for value in tolerated.iter().filter_map(|toleration| toleration.value.as_deref()) {
-        requirements.require(label::ARCH, ValueSet::one_of([value]));
+        out.push((label::ARCH, ValueSet::one_of([value])));
     }
+    out
 }
 
 /// Preferences by weight, heaviest first; one that is malformed is none.

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scarpenter_core::pool::Class;
 use scarpenter_core::resources::{self, Resources};
@@ -32,10 +32,6 @@ impl Names {
             .position(|name| name == resources::MICRO_USD_PER_HOUR)
             .expect("money is always among the names");
         Self { names, money }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.names.len()
     }
 
     /// Where money stands in a row.
@@ -75,35 +71,43 @@ pub(crate) fn fits(need: &[i64], have: &[i64]) -> bool {
 }
 
 /// What the types of a snapshot have under one class.
+///
+/// Many types are alike in all that is counted, so each such kind of hardware is worked out once.
 #[derive(Debug)]
 pub(crate) struct ClassTable {
-    width: usize,
-    capacity: Vec<i64>,
-    allocatable: Vec<i64>,
+    /// By type, its kind of hardware.
+    kinds: Vec<usize>,
+    capacity: Vec<Amounts>,
+    allocatable: Vec<Amounts>,
 }
+
+/// CPUs, memory, disk, GPUs and their maker.
+type Hardware<'a> = (u32, u64, u64, u32, &'a str);
 
 impl ClassTable {
     pub(crate) fn new(names: &Names, snapshot: &Snapshot, class: &Class) -> Self {
-        let width = names.len();
-        let mut out = Self { width, capacity: Vec::new(), allocatable: Vec::new() };
-        out.capacity.reserve(width * snapshot.types().len());
-        out.allocatable.reserve(width * snapshot.types().len());
-        for instance_type in snapshot.types() {
-            let mut capacity = instance_type.capacity(class.boot_disk_gib, class.kubelet.max_pods);
-            capacity.set(resources::NODES, 1);
-            out.capacity.extend(names.row(&capacity));
-            out.allocatable.extend(names.row(&crate::allocatable(instance_type, class)));
+        let mut known: BTreeMap<Hardware<'_>, usize> = BTreeMap::new();
+        let mut out = Self { kinds: Vec::new(), capacity: Vec::new(), allocatable: Vec::new() };
+        for each in snapshot.types() {
+            let hardware = (each.cpu, each.memory_mib, each.storage_gb, each.gpu_count, each.gpu_manufacturer.as_str());
+            let kind = *known.entry(hardware).or_insert_with(|| {
+                let capacity = each.capacity(class.boot_disk_gib, class.kubelet.max_pods);
+                out.capacity.push(names.row(&capacity.with(resources::NODES, 1)));
+                out.allocatable.push(names.row(&crate::allocatable(each, class)));
+                out.capacity.len() - 1
+            });
+            out.kinds.push(kind);
         }
         out
     }
 
     /// What a machine of the type counts towards limits, but for its price.
     pub(crate) fn capacity(&self, type_index: usize) -> &[i64] {
-        &self.capacity[type_index * self.width..][..self.width]
+        &self.capacity[self.kinds[type_index]]
     }
 
     /// What pods and daemon pods can have of it.
     pub(crate) fn allocatable(&self, type_index: usize) -> &[i64] {
-        &self.allocatable[type_index * self.width..][..self.width]
+        &self.allocatable[self.kinds[type_index]]
     }
 }

@@ -25,8 +25,10 @@ mod refusals;
 const GIB: i64 = 1 << 30;
 const BENCHMARK: &str = "benchmark.scarpenter.sparecores.com/passmark-single-thread";
 
-/// Name, CPUs, architecture, price in micro-USD, benchmark score.
-const TYPES: [(&str, &str, u32, Arch, u64, Option<u64>); 7] = [
+/// Vendor, name, CPUs, architecture, price in micro-USD, benchmark score.
+type Sold = (&'static str, &'static str, u32, Arch, u64, Option<u64>);
+
+const TYPES: [Sold; 7] = [
     ("one", "s2", 2, Arch::Amd64, 20_000, Some(1000)),
     ("one", "s4", 4, Arch::Amd64, 40_000, Some(1000)),
     ("one", "s8", 8, Arch::Amd64, 80_000, None),

@@ -91,6 +91,16 @@ impl Bits {
         })
     }
 
+    /// The least and the greatest in it.
+    #[must_use]
+    pub fn span(&self) -> Option<(usize, usize)> {
+        let first = self.words.iter().position(|word| *word != 0)?;
+        let last = self.words.iter().rposition(|word| *word != 0)?;
+        let least = first * 64 + self.words[first].trailing_zeros() as usize;
+        let greatest = last * 64 + 63 - self.words[last].leading_zeros() as usize;
+        Some((least, greatest))
+    }
+
     /// Keeps those for which `keep` holds.
     pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
         for at in 0..self.words.len() {
@@ -117,6 +127,16 @@ mod tests {
             assert_eq!((all.count(), all.is_full()), (len, true));
             assert_eq!(all.iter().collect::<Vec<_>>(), (0..len).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_span_is_the_first_and_the_last() {
+        let mut some = Bits::none(300);
+        assert_eq!(some.span(), None);
+        for number in [70, 71, 255] {
+            some.insert(number);
+        }
+        assert_eq!(some.span(), Some((70, 255)));
     }
 
     #[test]

@@ -5,6 +5,9 @@ use crate::requirements::ValueSet;
 use super::Bits;
 use super::build::number;
 
+/// A value that more than one in so many types have is kept as a set, too.
+const MANY: usize = 32;
+
 /// Columns by label key.
 pub(super) type Columns = BTreeMap<String, Column>;
 
@@ -25,6 +28,8 @@ pub(super) struct Column {
 struct Value {
     text: Box<str>,
     number: Option<i64>,
+    /// Its types as a set, kept where they are many.
+    many: Option<Bits>,
     /// Where its types end in [`Column::types`].
     end: u32,
 }
@@ -37,7 +42,7 @@ impl Column {
         for (text, id) in cells {
             if out.values.last().is_none_or(|value| *value.text != *text) {
                 let number = text.parse().ok();
-                out.values.push(Value { text: text.into(), number, end: 0 });
+                out.values.push(Value { text: text.into(), number, many: None, end: 0 });
             }
             out.types.push(id);
             out.of[id as usize] = number(out.values.len() - 1);
@@ -46,6 +51,7 @@ impl Column {
             }
         }
         out.values.shrink_to_fit();
+        out.keep_large_sets(len);
         out
     }
 
@@ -76,9 +82,26 @@ impl Column {
         self.values.binary_search_by(|value| (*value.text).cmp(text)).ok()
     }
 
-    fn insert(&self, at: usize, out: &mut Bits) {
+    fn keep_large_sets(&mut self, len: usize) {
+        for at in 0..self.values.len() {
+            if self.types_with(at).len() * MANY > len {
+                let mut many = Bits::none(len);
+                self.insert(at, &mut many);
+                self.values[at].many = Some(many);
+            }
+        }
+    }
+
+    fn types_with(&self, at: usize) -> &[u32] {
         let start = at.checked_sub(1).map_or(0, |before| self.values[before].end);
-        for id in &self.types[start as usize..self.values[at].end as usize] {
+        &self.types[start as usize..self.values[at].end as usize]
+    }
+
+    fn insert(&self, at: usize, out: &mut Bits) {
+        if let Some(many) = &self.values[at].many {
+            return out.or(many);
+        }
+        for id in self.types_with(at) {
             out.insert(*id as usize);
         }
     }

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use scarpenter_core::pod::{Pod, PodKey, Toleration};
 use scarpenter_core::requirements::Requirements;
@@ -13,9 +14,11 @@ use crate::table::Amounts;
 pub(crate) struct Draft {
     pub(crate) ground: usize,
     pub(crate) pods: Vec<Passenger>,
-    pub(crate) requirements: Requirements,
+    pub(crate) requirements: Rc<Requirements>,
     /// Offerings that would do.
     pub(crate) options: Selection,
+    /// The first and the last of their types.
+    pub(crate) span: (usize, usize),
     /// Sum of its pods' requests.
     pub(crate) need: Amounts,
     /// The cheapest of the options that is allowed.
@@ -39,6 +42,12 @@ impl Passenger {
 }
 
 impl Draft {
+    /// Whether an offering could serve this claim and the offer, judged quickly: most pairs have no type in common.
+    pub(crate) fn meets(&self, offer: &Offer) -> bool {
+        let ((first, last), (least, most)) = (self.span, offer.span);
+        first <= most && least <= last && self.options.meets(&offer.selection)
+    }
+
     /// The same claim narrowed to what another pod may have too, for `total` in all; `None` when nothing is left.
     ///
     /// The machine is not chosen anew, nor the pod added.
@@ -49,11 +58,13 @@ impl Draft {
         let mut options = self.options.clone();
         options.and(&offer.selection);
         options.types.retain(|index| ground.type_has_room(index, &total));
+        let span = options.types.span()?;
         Some(Self {
             ground: self.ground,
             pods: self.pods.clone(),
-            requirements: self.requirements.intersect(&offer.requirements),
+            requirements: Rc::new(self.requirements.intersect(&offer.requirements)),
             options,
+            span,
             need: total,
             launch: self.launch,
             full_for: BTreeSet::new(),
