@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -52,17 +53,26 @@ impl Demo {
         text
     }
 
-    /// How it ended and the rest of what it said; it must have left nothing.
-    fn finish(mut self) -> (ExitStatus, String, String) {
+    /// How it ended, and the rest of what it said.
+    fn wait(&mut self) -> (ExitStatus, String, String) {
         let mut output = String::new();
         self.lines.read_to_string(&mut output).unwrap();
         let errors = self.errors();
-        let status = self.child.wait().unwrap();
+        (self.child.wait().unwrap(), output, errors)
+    }
+
+    /// The same; it must have left nothing.
+    fn finish(mut self) -> (ExitStatus, String, String) {
+        let told = self.wait();
+        self.assert_that_nothing_is_left();
+        told
+    }
+
+    fn assert_that_nothing_is_left(&self) {
         let left: Vec<_> =
             fs::read_dir(self.temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(left.is_empty(), "left: {left:?}");
         assert_eq!(processes_of(self.temporary.path()), Vec::<String>::new());
-        (status, output, errors)
     }
 }
 
@@ -107,6 +117,24 @@ fn three_pods_run_on_three_machines_that_are_gone_at_the_end() {
     }
     let gone = output.lines().filter(|line| line.contains(" gone "));
     assert_eq!(gone.count(), 3, "{output}");
+}
+
+#[test]
+fn kept_it_runs_on_until_it_is_ended_as_it_says() {
+    let mut demo = start(&["--keep"]);
+    let (status, output, errors) = demo.wait();
+    assert!(status.success(), "{output}\n{errors}");
+    let kubeconfig = output.lines().find_map(|line| line.strip_prefix("KUBECONFIG=")).unwrap();
+    assert!(Path::new(kubeconfig).starts_with(demo.temporary.path()) && Path::new(kubeconfig).exists());
+    assert!(processes_of(demo.temporary.path()).len() >= 6);
+
+    let end = output.lines().last().unwrap();
+    assert!(Command::new("sh").args(["-c", end]).status().unwrap().success(), "{end}");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !processes_of(demo.temporary.path()).is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    demo.assert_that_nothing_is_left();
 }
 
 #[test]

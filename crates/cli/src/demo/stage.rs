@@ -134,7 +134,7 @@ impl Stage {
         } else {
             lines.push("to end it:".to_owned());
         }
-        lines.push(format!("kill {}; rm -r {}", ids.join(" "), folder.display()));
+        lines.push(format!("kill -9 {}; rm -rf {}", ids.join(" "), folder.display()));
         Ok(lines)
     }
 }
