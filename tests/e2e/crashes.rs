@@ -1,5 +1,81 @@
 //! Runs in which processes die.
 
-use scarpenter_tests::harness::Trials;
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) fn add(_trials: &mut Trials) {}
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use scarpenter_playground::ControlPlane;
+use scarpenter_tests::harness::Trials;
+use scarpenter_tests::scene::chaos;
+use scarpenter_tests::stage::{Setting, Stage, Want};
+
+use crate::scene;
+
+pub(crate) fn add(trials: &mut Trials) {
+    trials.add("a_controller_that_is_killed_again_and_again_loses_and_doubles_nothing", killed_controllers);
+    trials.add("a_second_controller_takes_over_from_a_killed_leader", killed_leader);
+    trials.add("a_plugin_that_is_killed_and_started_again_has_its_machines", killed_plugin);
+}
+
+async fn killed_controllers(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    scene(plane, Setting::default(), async |stage| chaos(stage, 30, 8, rand::random()).await.map(drop)).await
+}
+
+async fn killed_leader(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    const PODS: usize = 8;
+    scene(plane, Setting::default(), async |stage| {
+        stage.start_controller_with("first", &[])?;
+        until_led_by(stage, "first").await?;
+        stage.start_controller_with("second", &[])?;
+        stage.create(&Want::many(PODS)).await?;
+        stage
+            .until(Duration::from_secs(60), "the leader buys", async || {
+                let machines = stage.ledger()?.machines();
+                Ok(if machines > PODS / 2 { Ok(()) } else { Err(format!("{machines} machines")) })
+            })
+            .await?;
+        stage.kill_controller("first");
+        stage.until_ran(PODS).await?;
+        until_led_by(stage, "second").await?;
+        stage.until_nothing_is_left().await?;
+        stage.ledger()?.demand_at_most_one_each(PODS)
+    })
+    .await
+}
+
+async fn until_led_by(stage: &Stage, name: &str) -> anyhow::Result<()> {
+    let leases: Api<Lease> = Api::namespaced(stage.client().clone(), "kube-system");
+    stage
+        .until(Duration::from_secs(60), &format!("{name} leads"), async || {
+            let lease = leases.get_opt("scarpenter").await?;
+            let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+            let leads = holder.as_ref().is_some_and(|holder| holder.starts_with(&format!("{name}_")));
+            Ok(if leads { Ok(()) } else { Err(format!("{holder:?}")) })
+        })
+        .await
+}
+
+async fn killed_plugin(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    const PODS: usize = 16;
+    scene(plane, Setting::default(), async |stage| {
+        stage.start_controller()?;
+        stage.until_ready().await?;
+        for wanted in Want::many(PODS).chunks(PODS / 4) {
+            stage.create(wanted).await?;
+            let before = stage.ledger()?.creates.len();
+            stage
+                .until(Duration::from_secs(30), "a create is received", async || {
+                    let creates = stage.ledger()?.creates.len();
+                    Ok(if creates > before { Ok(()) } else { Err(format!("{creates} creates")) })
+                })
+                .await?;
+            stage.kill_sim();
+            stage.start_sim().await?;
+        }
+        stage.until_ran(PODS).await?;
+        stage.until_nothing_is_left().await?;
+        stage.ledger()?.demand_at_most_one_each(PODS)
+    })
+    .await
+}

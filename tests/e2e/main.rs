@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bad_input;
+mod case;
 mod crashes;
+mod faults;
 mod runs;
 
 use std::path::Path;
@@ -16,6 +19,8 @@ fn main() -> std::process::ExitCode {
     let mut trials = Trials::new(Options::default());
     runs::add(&mut trials);
     crashes::add(&mut trials);
+    bad_input::add(&mut trials);
+    faults::add(&mut trials);
     run(trials)
 }
 

@@ -2,4 +2,6 @@
 
 pub mod harness;
 
+pub mod scene;
+
 pub mod stage;

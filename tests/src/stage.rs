@@ -47,7 +47,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A start that takes longer hangs.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 /// Log lines of each process that a failure quotes.
-const LOG_LINES: usize = 25;
+const LOG_LINES: usize = 12;
 
 /// Trials of one binary share the control plane, and take turns.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -161,16 +161,27 @@ impl Stage {
         }
     }
 
+    /// Waits until so many pods run, or have run.
+    ///
+    /// # Errors
+    /// As [`until_ran`](Self::until_ran).
+    pub async fn until_running(&self, pods: usize) -> anyhow::Result<()> {
+        self.until_pods(pods, "every pod runs", |life| life.running.is_some()).await
+    }
+
     /// Waits until so many pods have run to their end.
     ///
     /// # Errors
     /// When one fails or goes before its end, or when they do not end in time.
     pub async fn until_ran(&self, pods: usize) -> anyhow::Result<()> {
-        let within = self.setting.pods_run_within;
-        self.until(within, "every pod ran", async || {
+        self.until_pods(pods, "every pod ran", |life| life.succeeded.is_some()).await
+    }
+
+    async fn until_pods(&self, pods: usize, what: &str, is: impl Fn(&Life) -> bool) -> anyhow::Result<()> {
+        self.until(self.setting.pods_run_within, what, async || {
             self.lives.refuse_lost()?;
-            let ran = self.lives.count(|life| life.succeeded.is_some());
-            Ok(if ran >= pods { Ok(()) } else { Err(format!("{ran} of {pods} ran")) })
+            let count = self.lives.count(&is);
+            Ok(if count >= pods { Ok(()) } else { Err(format!("{count} of {pods}")) })
         })
         .await
     }

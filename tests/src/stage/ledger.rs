@@ -60,14 +60,16 @@ impl Ledger {
         doubled.map(|(claim, _)| claim.as_str()).collect()
     }
 
-    /// One machine for each of so many pods, none doubled, and all of them gone again.
+    /// No more than one machine for each of so many pods, none doubled, and all of them gone again.
+    ///
+    /// Fewer are fine: a pod that comes late may run where another has ended.
     ///
     /// # Errors
     /// Says what is too many.
-    pub fn demand_one_each(&self, pods: usize) -> anyhow::Result<()> {
+    pub fn demand_at_most_one_each(&self, pods: usize) -> anyhow::Result<()> {
         let (doubled, machines, gone) = (self.doubled(), self.machines(), self.gone.len());
         anyhow::ensure!(doubled.is_empty(), "claims with more than one machine: {doubled:?}");
-        anyhow::ensure!(machines == pods, "{machines} machines were made for {pods} pods");
+        anyhow::ensure!(machines <= pods, "{machines} machines were made for {pods} pods");
         anyhow::ensure!(gone == machines, "{gone} of {machines} machines are gone");
         Ok(())
     }
@@ -90,13 +92,13 @@ mod tests {
         std::fs::write(file.path(), LINES).unwrap();
         let ledger = Ledger::read(file.path()).unwrap();
         assert_eq!(ledger.creates["a"], [5]);
-        assert!(ledger.demand_one_each(1).is_ok() && ledger.demand_one_each(2).is_err());
+        assert!(ledger.demand_at_most_one_each(1).is_ok() && ledger.demand_at_most_one_each(0).is_err());
     }
 
     #[test]
     fn a_second_machine_of_a_claim_is_refused() {
         let made = BTreeMap::from([("a".to_owned(), vec!["aws-1".to_owned(), "aws-2".to_owned()])]);
         let ledger = Ledger { made, gone: vec!["aws-1".into(), "aws-2".into()], ..Ledger::default() };
-        assert!(ledger.demand_one_each(2).unwrap_err().to_string().contains("more than one machine"));
+        assert!(ledger.demand_at_most_one_each(2).unwrap_err().to_string().contains("more than one machine"));
     }
 }
