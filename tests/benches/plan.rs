@@ -69,7 +69,9 @@ fn run() -> anyhow::Result<bool> {
     let scanned = started.elapsed();
     let chosen = chosen(&planned(snapshot, &pods, Resources::new()));
     ensure!(chosen == naive, "the planner and the scan choose differently");
-    println!("planning {PODS_PLANNED} exact-SKU pods: {free:.1?} (median of {RUNS}); plain scan: {scanned:.1?}");
+    println!(
+        "planning {PODS_PLANNED} exact-SKU pods: {free:.1?} (median of {RUNS}); plain scan: {scanned:.1?}"
+    );
     println!("planning with a limit of 100 nodes, the rest refused with their tables: {limited:.1?}");
     println!("peak memory with catalog and plans: {} MiB", mine / 1024);
     let (process, memory) = child(&catalog, &wanted)?;
@@ -94,7 +96,9 @@ fn shared() -> PathBuf {
 fn wanted(snapshot: &Snapshot) -> Vec<OfferingKey> {
     let on_demand = |index: &usize| {
         let mut offerings = snapshot.offerings_of(*index).map(|id| snapshot.offering(id));
-        offerings.find(|offering| offering.capacity_type() == CapacityType::OnDemand).map(|offering| offering.key())
+        offerings
+            .find(|offering| offering.capacity_type() == CapacityType::OnDemand)
+            .map(|offering| offering.key())
     };
     let sold: Vec<OfferingKey> = (0..snapshot.types().len()).filter_map(|index| on_demand(&index)).collect();
     (0..PODS_PLANNED).map_while(|number| sold.get(number * sold.len() / PODS_PLANNED).cloned()).collect()
@@ -171,7 +175,12 @@ fn scan(snapshot: &Snapshot, wanted: &[OfferingKey]) -> BTreeMap<String, Offerin
         });
         let cheapest = matching.min_by_key(|offering| {
             let place = offering.place();
-            (offering.price(), place.region.clone(), place.zone.clone(), offering.instance_type().name.clone())
+            (
+                offering.price(),
+                place.region.clone(),
+                place.zone.clone(),
+                offering.instance_type().name.clone(),
+            )
         });
         out.extend(cheapest.map(|offering| (format!("bench/pod-{number:04}"), offering.key())));
     }
@@ -179,9 +188,10 @@ fn scan(snapshot: &Snapshot, wanted: &[OfferingKey]) -> BTreeMap<String, Offerin
 }
 
 fn chosen(plan: &Plan) -> BTreeMap<String, OfferingKey> {
-    let pods = plan.claims.iter().flat_map(|claim| {
-        claim.pods.iter().map(|(key, _)| (key.to_string(), claim.launch.offering.clone()))
-    });
+    let pods = plan
+        .claims
+        .iter()
+        .flat_map(|claim| claim.pods.iter().map(|(key, _)| (key.to_string(), claim.launch.offering.clone())));
     pods.collect()
 }
 

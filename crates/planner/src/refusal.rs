@@ -197,13 +197,11 @@ impl<'p, 'a> Table<'p, 'a> {
         let (snapshot, tolerations) = (self.pass.market.snapshot, &self.shape.tolerations);
         self.step_on(
             "taints",
-            |ground, case| {
-                match tolerate::missing(ground.taints(), tolerations, case.term) {
-                    Err(_) => case.left.clear(),
-                    Ok(tolerated) => {
-                        for (key, set) in implied(case.term, ground, &tolerated) {
-                            case.left.choose(|selection| snapshot.narrow(selection, key, &set));
-                        }
+            |ground, case| match tolerate::missing(ground.taints(), tolerations, case.term) {
+                Err(_) => case.left.clear(),
+                Ok(tolerated) => {
+                    for (key, set) in implied(case.term, ground, &tolerated) {
+                        case.left.choose(|selection| snapshot.narrow(selection, key, &set));
                     }
                 }
             },

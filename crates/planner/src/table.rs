@@ -89,7 +89,8 @@ impl ClassTable {
         let mut known: BTreeMap<Hardware<'_>, usize> = BTreeMap::new();
         let mut out = Self { kinds: Vec::new(), capacity: Vec::new(), allocatable: Vec::new() };
         for each in snapshot.types() {
-            let hardware = (each.cpu, each.memory_mib, each.storage_gb, each.gpu_count, each.gpu_manufacturer.as_str());
+            let hardware =
+                (each.cpu, each.memory_mib, each.storage_gb, each.gpu_count, each.gpu_manufacturer.as_str());
             let kind = *known.entry(hardware).or_insert_with(|| {
                 let capacity = each.capacity(class.boot_disk_gib, class.kubelet.max_pods);
                 out.capacity.push(names.row(&capacity.with(resources::NODES, 1)));

@@ -1,5 +1,7 @@
 use scarpenter_core::label;
+use scarpenter_core::offering::Price;
 use scarpenter_core::requirements::{Requirement, ValueSet};
+use scarpenter_core::resources::{EPHEMERAL_STORAGE, MEMORY, MICRO_USD_PER_HOUR, format_quantity};
 
 /// The stable identifier of the rule that a label key is.
 pub(crate) fn rule(key: &str) -> &str {
@@ -34,6 +36,18 @@ pub(crate) fn list(words: &[String]) -> String {
 /// `1 offering`, `2 offerings`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+/// An amount for a person: money in dollars, bytes that are no whole number of units in GiB, rounded down.
+pub(crate) fn amount(name: &str, amount: i64) -> String {
+    const GIB: i64 = 1 << 30;
+    match name {
+        MICRO_USD_PER_HOUR => Price::from_micro_usd(amount.unsigned_abs()).to_string(),
+        MEMORY | EPHEMERAL_STORAGE if amount > GIB && amount % (1 << 20) != 0 => {
+            format!("{}.{}Gi", amount / GIB, amount % GIB * 10 / GIB)
+        }
+        _ => format_quantity(name, amount),
+    }
 }
 
 /// Seconds since 1970 as `2026-11-30T14:38:00Z`.

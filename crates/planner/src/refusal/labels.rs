@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scarpenter_core::label;
 use scarpenter_core::requirements::{Requirement, Requirements, ValueSet};
-use scarpenter_core::snapshot::Bits;
+use scarpenter_core::snapshot::{Bits, Selection};
 
 use super::{Case, Table};
 use crate::nearest::nearest;
@@ -31,16 +31,20 @@ pub(super) fn of_offering(table: &Table<'_, '_>, before: &[Case<'_, '_>], key: &
     }
     let values = Values::of(table, before, key);
     if set.is_bounded() {
-        let range = match values.range {
-            Some((least, most)) => format!(", the others between {least} and {most}"),
-            None => String::new(),
-        };
-        return format!(
-            "no offering has {asked}: of the {left} left, {} no value of {key}{range}",
-            if values.missing == 1 { "1 has".to_owned() } else { format!("{} have", values.missing) }
-        );
+        let lines = own_lines(table, key).join(" and ");
+        return format!("none of the {} left has {lines}: {}", count(left, "offering"), values.numbers());
     }
-    format!("none of the {} left has {asked}{}", count(left, "offering"), values.examples())
+    let hint = sellers(table, key, &of_all).unwrap_or_else(|| values.examples());
+    format!("none of the {} left has {asked}{hint}", count(left, "offering"))
+}
+
+/// Who sells the type that was asked for.
+fn sellers(table: &Table<'_, '_>, key: &str, of_all: &Selection) -> Option<String> {
+    let types = table.pass.market.snapshot.types();
+    let vendors: BTreeSet<&str> = of_all.types.iter().map(|index| types[index].vendor.as_str()).collect();
+    let vendors: Vec<&str> = vendors.into_iter().collect();
+    (key == label::INSTANCE_TYPE && vendors.len() <= EXAMPLES)
+        .then(|| format!("; it is sold by {}", vendors.join(", ")))
 }
 
 fn only(key: &str, set: &ValueSet) -> Requirements {
@@ -49,13 +53,17 @@ fn only(key: &str, set: &ValueSet) -> Requirements {
     out
 }
 
-/// The pod's own lines about a key, when they exclude each other.
-fn contradiction(table: &Table<'_, '_>, key: &str) -> String {
+/// The pod's own lines about a key.
+fn own_lines(table: &Table<'_, '_>, key: &str) -> Vec<String> {
     let selector = table.pod.node_selector.get(key);
     let selector = selector.map(|value| format!("nodeSelector {key}: {value}"));
     let lines = table.pod.required_terms.iter().flatten().filter(|line| line.key == key);
-    let lines: Vec<String> = selector.into_iter().chain(lines.map(Requirement::to_string)).collect();
-    match lines.as_slice() {
+    selector.into_iter().chain(lines.map(Requirement::to_string)).collect()
+}
+
+/// What to say when they exclude each other.
+fn contradiction(table: &Table<'_, '_>, key: &str) -> String {
+    match own_lines(table, key).as_slice() {
         [one] => format!("`{one}` can never hold"),
         several => format!("`{}` can never hold together", several.join("` and `")),
     }
@@ -117,6 +125,17 @@ impl Values {
             }
         }
         out
+    }
+
+    fn numbers(&self) -> String {
+        let missing = match self.missing {
+            0 => String::new(),
+            1 => "1 has no value".to_owned(),
+            many => format!("{many} have no value"),
+        };
+        let Some((least, most)) = self.range else { return missing };
+        let others = if self.missing == 0 { "they are" } else { ", the others are" };
+        format!("{missing}{others} between {least} and {most}")
     }
 
     fn examples(&self) -> String {

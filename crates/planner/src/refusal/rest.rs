@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use scarpenter_core::offering::Price;
 use scarpenter_core::pod::{Pod, untolerated};
-use scarpenter_core::resources::{MICRO_USD_PER_HOUR, format_quantity};
+use scarpenter_core::resources::MICRO_USD_PER_HOUR;
 use scarpenter_core::snapshot::{OfferingId, Snapshot};
 
 use super::{Case, Left, Table};
 use crate::ground::Ground;
 use crate::pass::Pass;
-use crate::words::{count, list, said, utc};
+use crate::words::{amount, count, list, said, utc};
 
 type Cases<'c, 'p, 'a> = &'c [Case<'p, 'a>];
 
@@ -115,9 +115,9 @@ pub(super) fn capacity(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> Stri
             let name = names.name(at);
             format!(
                 "the pod asks for {name} {}, and a machine of the {} left has at most {} for pods",
-                format_quantity(name, *need),
+                amount(name, *need),
                 count(table.left, "offering"),
-                format_quantity(name, *most)
+                amount(name, *most)
             )
         }
         None => format!("{}{beside}", no_room_together(table.pass, table.pod)),
@@ -153,7 +153,9 @@ pub(super) fn limits(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String
         let mut short: Vec<String> = short
             .map(|(at, (left, _))| {
                 let name = pass.names.name(at);
-                format!("{} of {}", amount(name, (*left).max(0)), amount(name, ground.pool.limits.get(name)))
+                let named = if name == MICRO_USD_PER_HOUR { String::new() } else { format!("{name} ") };
+                let limit = ground.pool.limits.get(name);
+                format!("{named}{} of {}", amount(name, (*left).max(0)), amount(name, limit))
             })
             .collect();
         if short.is_empty() {
@@ -161,13 +163,6 @@ pub(super) fn limits(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String
         }
         Some(format!("the limits of NodePool {} leave {}", ground.pool.name, short.join(" and ")))
     })
-}
-
-fn amount(name: &str, amount: i64) -> String {
-    if name == MICRO_USD_PER_HOUR {
-        return Price::from_micro_usd(amount.unsigned_abs()).to_string();
-    }
-    format!("{name} {}", format_quantity(name, amount))
 }
 
 pub(super) fn caps(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String {

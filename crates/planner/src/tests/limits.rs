@@ -32,7 +32,7 @@ fn what_there_is_counts_towards_the_limits() {
     }];
     let plan = world.plan();
     assert_eq!(plan.claims.len(), 2);
-    assert_eq!(plan.unplaced[0].refusal.message, "the limits of NodePool default leave nodes 0 of nodes 3");
+    assert_eq!(plan.unplaced[0].refusal.message, "the limits of NodePool default leave nodes 0 of 3");
 }
 
 #[test]
