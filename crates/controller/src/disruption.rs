@@ -58,9 +58,7 @@ async fn heal(context: &Context) {
     let stale: Vec<(String, ClaimRecord)> = {
         let view = context.view();
         let tainted = view.nodes().filter(|node| node.is_disrupted() && !node.deleting);
-        let of_claim = |node: &NodeRecord| {
-            Some((node.name.clone(), view.claim_of(&node.provider_id.as_ref()?.claim)?.clone()))
-        };
+        let of_claim = |node: &NodeRecord| Some((node.name.clone(), view.claim_of_node(node)?.clone()));
         tainted.filter_map(of_claim).filter(|(_, record)| record.claim.deleted.is_none()).collect()
     };
     for (node, record) in stale {

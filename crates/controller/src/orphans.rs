@@ -48,12 +48,12 @@ pub(crate) async fn run(context: Arc<Context>) {
     }
 }
 
-/// Name and UID of nodes whose provider id is ours and whose claim the view does not hold.
+/// Name and UID of nodes whose provider id is ours and whose claim the view does not hold, or under another name.
 fn suspects(context: &Context) -> Vec<(String, String, ClaimUid)> {
     let view = context.view();
     view.nodes()
         .filter_map(|node| Some((node, node.provider_id.as_ref()?)))
-        .filter(|(_, id)| view.claim_of(&id.claim).is_none())
+        .filter(|(node, _)| view.claim_of_node(node).is_none())
         .map(|(node, id)| (node.name.clone(), node.uid.clone(), id.claim.clone()))
         .collect()
 }
@@ -61,7 +61,9 @@ fn suspects(context: &Context) -> Vec<(String, String, ClaimUid)> {
 async fn remove(context: &Context, name: &str, claim: &ClaimUid) -> Result<(), Error> {
     let claims = Api::<NodeClaim>::all(context.client.clone()).list_metadata(&ListParams::default()).await;
     let claims = claims.map_err(Error::kubernetes("list the claims"))?;
-    if claims.items.iter().any(|object| object.metadata.uid.as_deref() == Some(claim.as_str())) {
+    let owner = claims.items.iter().find(|object| object.metadata.uid.as_deref() == Some(claim.as_str()));
+    let owner = owner.map(ResourceExt::name_any);
+    if owner.as_deref() == Some(name) {
         return Ok(());
     }
     let api = Api::<Node>::all(context.client.clone());
@@ -72,8 +74,15 @@ async fn remove(context: &Context, name: &str, claim: &ClaimUid) -> Result<(), E
     if ours.is_none_or(|id| id.claim != *claim) {
         return Ok(());
     }
-    let note = format!("node {name} belongs to no live NodeClaim (claim {claim}); it is tainted and removed");
-    tracing::warn!(node = name, %claim, "node without a claim removed");
+    let note = match owner {
+        Some(owner) => format!(
+            "node {name} has the provider id of NodeClaim {owner}, whose node has its name; it is tainted and removed"
+        ),
+        None => {
+            format!("node {name} belongs to no live NodeClaim (claim {claim}); it is tainted and removed")
+        }
+    };
+    tracing::warn!(node = name, %claim, "{note}");
     context.events.publish(&context.client, &node, Severity::Warning, event::FOREIGN_NODE, &note).await;
     taint(&api, &node).await?;
     remove_node(context, name).await

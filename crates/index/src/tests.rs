@@ -157,16 +157,22 @@ fn foreign_and_garbage_provider_ids_belong_to_no_claim() {
 }
 
 #[test]
-fn two_nodes_of_one_claim_are_both_seen() {
+fn a_node_of_another_name_is_not_the_claims_whatever_it_says() {
     let mut view = View::default();
-    view.apply_claim(claim("a", |_| {}));
+    let uid = ClaimUid::from("uid-a");
     view.apply_node(&node("a", |_| {}));
-    view.apply_node(&node("twin", |object| {
+    view.apply_node(&node("impostor", |object| {
         object["spec"]["providerID"] = json!("scarpenter://hcloud/uid-a")
     }));
-    assert_eq!(view.nodes_of(&ClaimUid::from("uid-a")).count(), 2);
-    view.remove_node(&node("twin", |_| {}));
-    assert_eq!(view.nodes_of(&ClaimUid::from("uid-a")).count(), 1);
+    assert_eq!(view.nodes_of(&uid).count(), 2, "of a claim that is gone everything has to go");
+    view.apply_claim(claim("a", |_| {}));
+    let names: Vec<&str> = view.nodes_of(&uid).map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["a"]);
+    let owned = |name: &str| view.claim_of_node(view.node(name).unwrap()).is_some();
+    assert!(owned("a") && !owned("impostor"));
+    let places = view.places();
+    let impostor = places.iter().find(|place| place.name == "impostor").unwrap();
+    assert_eq!((places.len(), &impostor.pool), (2, &None));
 }
 
 #[test]

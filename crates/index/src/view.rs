@@ -192,8 +192,15 @@ impl View {
     }
 
     fn claim_on(&self, node: &str) -> Option<String> {
-        let id = self.nodes.get(node)?.provider_id.as_ref()?;
-        Some(self.claim_of(&id.claim)?.claim.name.clone())
+        Some(self.claim_of_node(self.nodes.get(node)?)?.claim.name.clone())
+    }
+
+    /// The claim whose node this is: it has the claim's provider id, and the claim's name.
+    ///
+    /// A node of another name is never the claim's, whatever it says: no certificate admits one.
+    #[must_use]
+    pub fn claim_of_node(&self, node: &NodeRecord) -> Option<&ClaimRecord> {
+        self.claim_of(&node.provider_id.as_ref()?.claim).filter(|record| record.claim.name == node.name)
     }
 
     /// The claim with that UID.
@@ -224,9 +231,13 @@ impl View {
         self.nodes.values()
     }
 
-    /// Nodes that say that they are of this claim; their name is the claim's unless somebody plays tricks.
+    /// Nodes of this claim, also when it is gone. Of a claim that is there, see [`claim_of_node`](Self::claim_of_node).
     pub fn nodes_of(&self, claim: &ClaimUid) -> impl Iterator<Item = &NodeRecord> {
-        self.nodes_of.get(claim).into_iter().flatten().filter_map(|name| self.nodes.get(name))
+        let names = self.nodes_of.get(claim).into_iter().flatten();
+        let name = self.claim_of(claim).map(|record| record.claim.name.as_str());
+        names
+            .filter(move |own| name.is_none_or(|name| name == own.as_str()))
+            .filter_map(|name| self.nodes.get(name))
     }
 
     /// Pods that are bound to a node.
@@ -284,7 +295,7 @@ impl View {
         let mut claimed = BTreeSet::new();
         let mut out = Vec::new();
         for node in self.nodes.values() {
-            let claim = node.provider_id.as_ref().and_then(|id| self.claim_of(&id.claim));
+            let claim = self.claim_of_node(node);
             if let Some(record) = claim {
                 claimed.insert(record.claim.name.as_str());
             } else if node.labels.contains_key(label::NODEPOOL)
