@@ -235,21 +235,46 @@ async fn write(
 async fn finalize(context: &Context, class: &ScarpenterNodeClass) -> Result<(), kube::Error> {
     let name = class.name_any();
     let used = context.view().claims().any(|record| record.object.spec.node_class_ref.name == name);
-    let held = class.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER);
-    let going = class.metadata.deletion_timestamp.is_some();
-    if held == used || going && !held {
+    if is_held(class) == used || class.metadata.deletion_timestamp.is_some() && !is_held(class) {
         return Ok(());
     }
+    match set_held(context, class, used).await {
+        Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Holds a class before the first claim of it is made: one that is deleted right after must wait for that claim.
+pub(crate) async fn hold(context: &Context, name: &str) -> Result<(), kube::Error> {
+    if context.view().class(name).is_none_or(|class| is_held(class)) {
+        return Ok(());
+    }
+    let api = Api::<ScarpenterNodeClass>::all(context.client.clone());
+    match set_held(context, &api.get(name).await?, true).await {
+        // Its status changes often at the start.
+        Err(kube::Error::Api(status)) if status.is_conflict() => {
+            set_held(context, &api.get(name).await?, true).await
+        }
+        outcome => outcome,
+    }
+}
+
+fn is_held(class: &ScarpenterNodeClass) -> bool {
+    class.finalizers().iter().any(|finalizer| finalizer == label::FINALIZER)
+}
+
+async fn set_held(context: &Context, class: &ScarpenterNodeClass, held: bool) -> Result<(), kube::Error> {
     let mut finalizers = class.finalizers().to_vec();
     finalizers.retain(|finalizer| finalizer != label::FINALIZER);
-    if used {
+    if held {
         finalizers.push(label::FINALIZER.to_owned());
     }
     let patch = json!({"metadata": {"resourceVersion": class.resource_version(), "finalizers": finalizers}});
     let api = Api::<ScarpenterNodeClass>::all(context.client.clone());
-    match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
-        Err(error) => Err(error),
+    let written = api.patch(&class.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+    // One that goes may be gone by now, and must not come back.
+    if written.metadata.deletion_timestamp.is_none() {
+        context.view().apply_class(Arc::new(written));
     }
+    Ok(())
 }

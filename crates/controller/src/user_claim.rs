@@ -49,6 +49,7 @@ pub(crate) async fn plan(context: &Context, record: &ClaimRecord) -> Result<Next
         }
         Err(refusal) => json!({"metadata": {"annotations": {label::REFUSED: refusal.message}}}),
     };
+    crate::class::hold(context, name).await.map_err(Error::kubernetes("hold the node class"))?;
     merge(context, record, "bind the claim to an offering", annotations).await?;
     Ok(Next::Again)
 }

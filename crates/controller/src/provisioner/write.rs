@@ -1,6 +1,6 @@
 //! Writes a plan: claims, tolerations, and why a pod gets nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -49,6 +49,7 @@ pub(crate) async fn write(context: &Arc<Context>, plan: Plan, told: &mut Told) {
     if let Some(capped) = &capped {
         tracing::warn!(capped, "a cap of the controller leaves pods over");
     }
+    hold_classes(context, &claims).await;
     futures::stream::iter(claims).for_each_concurrent(PARALLEL, |planned| claim(context, planned)).await;
     let nominated = nominated
         .into_iter()
@@ -63,6 +64,20 @@ pub(crate) async fn write(context: &Arc<Context>, plan: Plan, told: &mut Told) {
         .filter(|unplaced| told.is_new(&unplaced.uid, &unplaced.refusal.reason, &unplaced.refusal.message))
         .collect();
     futures::stream::iter(unplaced).for_each_concurrent(PARALLEL, |unplaced| refuse(context, unplaced)).await;
+}
+
+/// Before their claims, so that a class that is deleted from here on waits for them.
+async fn hold_classes(context: &Context, claims: &[PlannedClaim]) {
+    let names: BTreeSet<String> = {
+        let view = context.view();
+        let pools = claims.iter().filter_map(|planned| view.pool(&planned.pool));
+        pools.map(|pool| pool.spec.template.spec.node_class_ref.name.clone()).collect()
+    };
+    for name in names {
+        if let Err(error) = crate::class::hold(context, &name).await {
+            tracing::warn!(class = name, error = %chain(&error), "class not held yet");
+        }
+    }
 }
 
 async fn claim(context: &Context, planned: PlannedClaim) {
