@@ -86,7 +86,7 @@ async fn vendor(context: &Context, slot: &Slot, dry_run: bool) -> Swept {
         .map(|(id, why)| (id.to_string(), why.words()))
         .collect();
     if let Some(braked) = outcome.braked {
-        announce_brake(context, slot, &braked.to_string()).await;
+        announce(context, slot, event::SWEEP_BRAKED, &braked.to_string()).await;
         swept.braked = Some(braked.to_string());
     }
     context.metrics.orphans(&slot.vendor, outcome.delete.len());
@@ -94,6 +94,9 @@ async fn vendor(context: &Context, slot: &Slot, dry_run: bool) -> Swept {
         let done = if dry_run { Ok(()) } else { delete(context, slot, doomed).await };
         let why =
             if doomed.fault == Fault::Orphan { "no claim owns it" } else { "its claim has another machine" };
+        if !dry_run {
+            tell(context, slot, doomed, why, &done).await;
+        }
         swept.deleted.push((doomed.id.to_string(), doomed.claim.to_string(), why, done));
     }
     swept
@@ -149,8 +152,24 @@ async fn delete(context: &Context, slot: &Slot, doomed: &Doomed) -> Result<(), S
     slot.client.delete_machine(delete).await.map(drop).map_err(|error| error.to_string())
 }
 
-/// The brake is for a person to look at: an event on the classes that use the vendor.
-async fn announce_brake(context: &Context, slot: &Slot, words: &str) {
+/// What was deleted is said where somebody may look: on the claim of a twin, else on the classes that use the vendor.
+async fn tell(context: &Context, slot: &Slot, doomed: &Doomed, why: &str, done: &Result<(), String>) {
+    let end = done.as_ref().err().map(|error| format!("; not deleted yet: {error}")).unwrap_or_default();
+    let words = format!("machine {} of claim {} is deleted, since {why}{end}", doomed.id, doomed.claim);
+    let claim = context.view().claim_of(&doomed.claim).map(|record| Arc::clone(&record.object));
+    match claim {
+        Some(claim) if doomed.fault == Fault::Twin => {
+            context
+                .events
+                .publish(&context.client, &*claim, Severity::Warning, event::DUPLICATE_MACHINE, &words)
+                .await;
+        }
+        _ => announce(context, slot, event::ORPHAN_DELETED, &words).await,
+    }
+}
+
+/// An event on the classes that use the vendor, for a person to look at.
+async fn announce(context: &Context, slot: &Slot, reason: &'static str, words: &str) {
     let classes: Vec<_> = context
         .view()
         .classes()
@@ -159,6 +178,6 @@ async fn announce_brake(context: &Context, slot: &Slot, words: &str) {
         .collect();
     for class in classes {
         let note = format!("{}: {words}", slot.vendor);
-        context.events.publish(&context.client, &*class, Severity::Warning, event::SWEEP_BRAKED, &note).await;
+        context.events.publish(&context.client, &*class, Severity::Warning, reason, &note).await;
     }
 }
