@@ -26,11 +26,16 @@ const GOOD_FOR: Duration = Duration::from_secs(600);
 /// A vendor's answer about a class holds for this long.
 const CHECK_GOOD_FOR: Duration = Duration::from_secs(60);
 
+/// A class that nobody uses is let go of after this long; one that is being deleted at once.
+const LET_GO_AFTER: Duration = Duration::from_secs(60);
+
 /// Remembers what was tested.
 #[derive(Default)]
 struct Memory {
     join: Option<(Result<(), String>, Instant)>,
     vendors: HashMap<(String, i64, Vendor), (Verdict, Instant)>,
+    /// When each class was last seen in use.
+    used: HashMap<String, Instant>,
 }
 
 type Verdict = (Status, &'static str, String);
@@ -62,7 +67,7 @@ async fn look(
     memory: &mut Memory,
     class: &ScarpenterNodeClass,
 ) -> Result<(), kube::Error> {
-    finalize(context, class).await?;
+    finalize(context, memory, class).await?;
     let look = Look { generation: class.metadata.generation, now: Timestamp::now() };
     let mut conditions = class.conditions().to_vec();
     let (status, word, words) = join_ready(context, config, memory, class).await;
@@ -232,10 +237,20 @@ async fn write(
 }
 
 /// A class is held while claims use it, since what it says is needed to take their machines down.
-async fn finalize(context: &Context, class: &ScarpenterNodeClass) -> Result<(), kube::Error> {
+async fn finalize(
+    context: &Context,
+    memory: &mut Memory,
+    class: &ScarpenterNodeClass,
+) -> Result<(), kube::Error> {
     let name = class.name_any();
     let used = context.view().claims().any(|record| record.object.spec.node_class_ref.name == name);
-    if is_held(class) == used || class.metadata.deletion_timestamp.is_some() && !is_held(class) {
+    if used {
+        memory.used.insert(name.clone(), Instant::now());
+    }
+    let going = class.metadata.deletion_timestamp.is_some();
+    // Machines that come one after another should not cost two writes of the class each.
+    let rested = going || memory.used.get(&name).is_none_or(|at| at.elapsed() > LET_GO_AFTER);
+    if is_held(class) == used || going && !is_held(class) || !used && !rested {
         return Ok(());
     }
     match set_held(context, class, used).await {
