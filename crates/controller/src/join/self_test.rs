@@ -13,7 +13,8 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::AuthInfo;
 use kube::{Api, Client, Config};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
-use scarpenter_core::name::{Secret as Hidden, base36};
+use scarpenter_core::name::{ClaimUid, Secret as Hidden, base36, bootstrap_token_id};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::secrets::{TOKEN_NAMESPACE, token_data, token_name};
@@ -29,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// What does not work, in words.
 pub(crate) async fn self_test(context: &Context, config: &Config) -> Result<(), String> {
-    let id = base36(rand::random(), 6);
+    // One id for all starts: what a killed process left of its test goes with the next one.
+    let id = bootstrap_token_id(&ClaimUid::new(format!("{}/self-test", context.cluster)), 0);
     let secret = Hidden::new(format!("{}{}", base36(rand::random(), 8), base36(rand::random(), 8)));
     let tokens = Api::<Secret>::namespaced(context.client.clone(), TOKEN_NAMESPACE);
     let data = token_data(&id, &secret, clock::now().after(Duration::from_secs(120)), BOOTSTRAP_GROUP);
@@ -40,12 +42,15 @@ pub(crate) async fn self_test(context: &Context, config: &Config) -> Result<(), 
         ..Secret::default()
     };
     context.self_tests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id.clone());
-    tokens
-        .create(&PostParams::default(), &token)
-        .await
-        .map_err(|error| format!("a bootstrap token cannot be made: {error}"))?;
-    let outcome = ask(context, config, &id, &secret).await;
-    let removed = tokens.delete(&token_name(&id), &DeleteParams::default()).await;
+    let outcome = match remove(&tokens, &token_name(&id)).await {
+        Ok(()) => tokens.create(&PostParams::default(), &token).await,
+        Err(error) => Err(error),
+    };
+    let outcome = match outcome {
+        Ok(_) => ask(context, config, &id, &secret).await,
+        Err(error) => Err(format!("a bootstrap token cannot be made: {error}")),
+    };
+    let removed = remove(&tokens, &token_name(&id)).await;
     context.self_tests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).retain(|own| *own != id);
     if let Err(error) = removed {
         tracing::warn!(%error, "token of the self-test not removed; it ends by itself within two minutes");
@@ -53,17 +58,28 @@ pub(crate) async fn self_test(context: &Context, config: &Config) -> Result<(), 
     outcome
 }
 
+async fn remove<K>(api: &Api<K>, name: &str) -> Result<(), kube::Error>
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
+    match api.delete(name, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        outcome => outcome.map(drop),
+    }
+}
+
 async fn ask(context: &Context, config: &Config, id: &str, secret: &Hidden) -> Result<(), String> {
     let name = format!("scarpenter-self-test-{id}");
     let requests = Api::<CertificateSigningRequest>::all(joining_client(config, id, secret)?);
     let request = request(&name)?;
+    let ours = Api::<CertificateSigningRequest>::all(context.client.clone());
+    remove(&ours, &name).await.map_err(|error| format!("an earlier request cannot be removed: {error}"))?;
     tokio::time::timeout(PATIENCE, requests.create(&PostParams::default(), &request))
         .await
         .map_err(|_| "the API server does not answer a bootstrap token".to_owned())?
         .map_err(|error| format!("the API server does not take a bootstrap token: {error}; does it run with --enable-bootstrap-token-auth, and is deploy/rbac/bootstrap.yaml applied?"))?;
-    let ours = Api::<CertificateSigningRequest>::all(context.client.clone());
     let outcome = sign(&ours, &name).await;
-    if let Err(error) = ours.delete(&name, &DeleteParams::default()).await {
+    if let Err(error) = remove(&ours, &name).await {
         tracing::debug!(%error, "request of the self-test not removed");
     }
     outcome
