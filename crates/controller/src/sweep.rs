@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::ListParams;
 use scarpenter_api::{NodeClaim, event};
@@ -73,10 +74,13 @@ async fn vendor(context: &Context, slot: &Slot, dry_run: bool) -> Swept {
         Ok(list) => list,
         Err(error) => return Swept { error: Some(error.to_string()), ..swept },
     };
-    let owners = match owners(context).await {
+    let mut owners = match owners(context).await {
         Ok(owners) => owners,
         Err(error) => return Swept { error: Some(chain(&error)), ..swept },
     };
+    if let Err(error) = choose_twins(context, &list, &mut owners).await {
+        return Swept { error: Some(chain(&error)), ..swept };
+    }
     let outcome = decide(context, slot, &list, &owners);
     swept.machines = list.machines.len();
     swept.kept = outcome
@@ -112,6 +116,30 @@ async fn owners(context: &Context) -> Result<Vec<Owner>, kube::Error> {
             attempt: record.claim.attempt,
         })
         .collect())
+}
+
+/// Of two machines of one claim the one that is its node has to stay, also when the other is recorded: both were given
+/// the same document, and only one got the certificate.
+async fn choose_twins(
+    context: &Context,
+    list: &MachineList,
+    owners: &mut [Owner],
+) -> Result<(), kube::Error> {
+    for owner in owners {
+        let twins: Vec<_> = list.machines.iter().filter(|machine| machine.claim == owner.uid).collect();
+        let [first, _, ..] = twins.as_slice() else { continue };
+        let Some(node) = Api::<Node>::all(context.client.clone()).get_opt(&first.name).await? else {
+            continue;
+        };
+        let addresses = node.status.and_then(|status| status.addresses).unwrap_or_default();
+        let is_node = |machine: &&scarpenter_provider::Machine| {
+            machine.addresses.iter().any(|own| addresses.iter().any(|address| address.address == *own))
+        };
+        if let Some(machine) = twins.iter().find(|machine| is_node(machine)) {
+            owner.machine_id = Some(machine.id.clone());
+        }
+    }
+    Ok(())
 }
 
 fn decide(context: &Context, slot: &Slot, list: &MachineList, owners: &[Owner]) -> Outcome {
