@@ -35,6 +35,7 @@ pub(crate) async fn run(context: Arc<Context>) {
 async fn pass(context: &Arc<Context>, told: &mut write::Told) {
     let facts = input::gather(context);
     told.keep(&facts.pods);
+    context.stock().keep_pods(|uid| facts.pods.iter().any(|pod| pod.uid == uid));
     if facts.pods.is_empty() {
         return;
     }

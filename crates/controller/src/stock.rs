@@ -26,9 +26,26 @@ pub(crate) struct Stock {
     offerings: BTreeMap<OfferingKey, Refused>,
     regions: BTreeMap<(Vendor, String), Refused>,
     vendors: BTreeMap<Vendor, Refused>,
+    /// What was said last of a machine for a pod, by the pod's UID.
+    pods: BTreeMap<String, String>,
 }
 
 impl Stock {
+    /// Remembers why these pods did not get the machine that was asked for.
+    pub(crate) fn say(&mut self, pods: &[String], words: &str) {
+        self.pods.extend(pods.iter().map(|uid| (uid.clone(), words.to_owned())));
+    }
+
+    /// Why a pod did not get the machine that was asked for last.
+    pub(crate) fn said(&self, pod: &str) -> Option<String> {
+        self.pods.get(pod).cloned()
+    }
+
+    /// Forgets pods that no longer wait.
+    pub(crate) fn keep_pods(&mut self, is_waiting: impl Fn(&str) -> bool) {
+        self.pods.retain(|uid, _| is_waiting(uid));
+    }
+
     /// Remembers that exactly this offering is sold out.
     pub(crate) fn refuse_offering(&mut self, key: &OfferingKey, now: Time, words: &str) -> Time {
         refuse(&mut self.offerings, key.clone(), now, words)
@@ -42,6 +59,13 @@ impl Stock {
     /// Remembers that nothing can be bought of a vendor (credentials, an account's quota).
     pub(crate) fn refuse_vendor(&mut self, vendor: &Vendor, now: Time, words: &str) -> Time {
         refuse(&mut self.vendors, vendor.clone(), now, words)
+    }
+
+    /// Remembers that a machine of this offering came too small for what it was bought for; the next would be no larger.
+    pub(crate) fn refuse_small(&mut self, key: &OfferingKey, now: Time, words: &str) -> Time {
+        let until = now.after(LONGEST);
+        self.offerings.insert(key.clone(), Refused { until, times: 1, words: words.to_owned() });
+        until
     }
 
     /// A machine that became a node ends the memory of what covers it.

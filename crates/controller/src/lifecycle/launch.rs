@@ -163,6 +163,7 @@ async fn refused(
 ) -> Result<Next, Error> {
     let words = format!("{} refused {}: {}", launch.offering.vendor, launch.offering, refusal.message);
     remember(context, launch, refusal);
+    context.stock().say(&record.pods, &words);
     tracing::warn!(
         reason = refusal.reason.as_str(),
         scope = refusal.scope.as_str(),

@@ -6,16 +6,20 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
-use scarpenter_api::condition;
-use scarpenter_api::event;
+use scarpenter_api::{condition, event, quantity};
 use scarpenter_core::label;
+use scarpenter_core::offering::Launch;
+use scarpenter_core::resources::format_quantity;
 use scarpenter_index::ClaimRecord;
 use serde_json::json;
 
 use super::{Error, Next, status};
 use crate::context::Context;
 use crate::event::Severity;
-use crate::join;
+use crate::{clock, join};
+
+/// A node that has so many percent of what was promised is what was promised.
+const ENOUGH: i64 = 90;
 
 /// Syncs claim to node in one patch, takes the unregistered taint off, and forgets the join material.
 pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
@@ -42,10 +46,40 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
     })
     .await?;
     if let Some(launch) = &record.claim.launch {
-        context.stock().joined(&launch.offering);
+        compare(context, record, launch, &node).await;
     }
     tracing::info!(node = name, "node registered");
     Ok(Next::Again)
+}
+
+/// Whether the machine is what was promised. Where its pods do not fit, another of the same would be no better.
+async fn compare(context: &Context, record: &ClaimRecord, launch: &Launch, node: &Node) {
+    let found = scarpenter_api::node::allocatable(node);
+    let requests = record.object.spec.resources.as_ref();
+    let requests = requests.map(|resources| quantity::read(Some(&resources.requests))).unwrap_or_default();
+    let short = launch.allocatable.iter().find(|(name, promised)| {
+        i128::from(found.get(name)) * 100 < i128::from(*promised) * i128::from(ENOUGH)
+    });
+    let Some((name, promised)) = short.filter(|_| !found.is_empty()) else {
+        return context.stock().joined(&launch.offering);
+    };
+    let [promised, there] = [promised, found.get(name)].map(|amount| format_quantity(name, amount));
+    let words = format!("{} was to have {promised} of {name} and has {there}", launch.offering);
+    context
+        .events
+        .publish(&context.client, &*record.object, Severity::Warning, event::FAILED_CONSISTENCY_CHECK, &words)
+        .await;
+    if requests.fits(&found) {
+        return context.stock().joined(&launch.offering);
+    }
+    let mut stock = context.stock();
+    let until = stock.refuse_small(&launch.offering, clock::now(), &words);
+    stock.say(&record.pods, &words);
+    tracing::warn!(
+        words,
+        until = clock::rfc3339(until),
+        "machine too small for its pods; not bought again before"
+    );
 }
 
 async fn warn_of_missing_taint(context: &Context, record: &ClaimRecord, node: &Node) {

@@ -21,7 +21,6 @@ use serde_json::json;
 use crate::clock;
 use crate::context::Context;
 use crate::event::Severity;
-use crate::provisioner::LOOK_AGAIN;
 
 /// How many claims are written at a time.
 const PARALLEL: usize = 16;
@@ -165,22 +164,17 @@ async fn nominate(context: &Context, nomination: Nomination) {
 
 async fn refuse(context: &Context, unplaced: Unplaced) {
     let Unplaced { pod, uid, refusal } = unplaced;
-    let next = refusal.until.map_or_else(
-        || clock::now().after(LOOK_AGAIN),
-        |until| scarpenter_core::lifecycle::Time::from_millis(until.saturating_mul(1000)),
-    );
     let word = match refusal.reason.as_str() {
         "stock-out" => reason::SOLD_OUT,
         "limits" | "caps" => reason::LIMIT_REACHED,
         "invalid" | "undecided" => reason::NOT_PLACEABLE,
         _ => reason::NO_OFFERING,
     };
-    let again = if refusal.until.is_some() {
-        format!("; tried again at {}", clock::rfc3339(next))
-    } else {
-        "; tried again when something changes".to_owned()
-    };
-    let message = format!("{}{again}", refusal.message.trim_end_matches('.'));
+    // The planner's words end with the time of the next try where there is one.
+    let again = if refusal.until.is_some() { "" } else { "; tried again when something changes" };
+    let last = if word == reason::SOLD_OUT { context.stock().said(&uid) } else { None };
+    let last = last.map(|words| format!("; {words}")).unwrap_or_default();
+    let message = format!("{}{again}{last}", refusal.message.trim_end_matches('.'));
     set_condition(context, &pod, &uid, Status::False, word, &message).await;
     publish(context, &pod, &uid, Severity::Warning, event::FAILED_SCHEDULING, &message).await;
 }
