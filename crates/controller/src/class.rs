@@ -26,16 +26,17 @@ const GOOD_FOR: Duration = Duration::from_secs(600);
 /// A vendor's answer about a class holds for this long.
 const CHECK_GOOD_FOR: Duration = Duration::from_secs(60);
 
-/// A class that nobody uses is let go of after this long; one that is being deleted at once.
+/// A class that nobody uses is let go of after this long, so that machines that come one after another do not cost two
+/// writes of the class each.
 const LET_GO_AFTER: Duration = Duration::from_secs(60);
+/// One that is being deleted, after this long: a claim for which it was held may be about to be written.
+const LET_GO_OF_DELETED_AFTER: Duration = Duration::from_secs(5);
 
 /// Remembers what was tested.
 #[derive(Default)]
 struct Memory {
     join: Option<(Result<(), String>, Instant)>,
     vendors: HashMap<(String, i64, Vendor), (Verdict, Instant)>,
-    /// When each class was last seen in use.
-    used: HashMap<String, Instant>,
 }
 
 type Verdict = (Status, &'static str, String);
@@ -58,7 +59,9 @@ pub(crate) async fn run(context: Arc<Context>, config: Config) {
 /// A class that is gone is no longer usable.
 fn forget(context: &Context, classes: &[Arc<ScarpenterNodeClass>]) {
     let mut states = context.classes.lock().unwrap_or_else(PoisonError::into_inner);
-    states.retain(|name, _| classes.iter().any(|class| class.name_any() == *name));
+    let is_there = |name: &String| classes.iter().any(|class| class.name_any() == *name);
+    states.retain(|name, _| is_there(name));
+    context.class_uses().retain(|name, _| is_there(name));
 }
 
 async fn look(
@@ -67,7 +70,7 @@ async fn look(
     memory: &mut Memory,
     class: &ScarpenterNodeClass,
 ) -> Result<(), kube::Error> {
-    finalize(context, memory, class).await?;
+    finalize(context, class).await?;
     let look = Look { generation: class.metadata.generation, now: Timestamp::now() };
     let mut conditions = class.conditions().to_vec();
     let (status, word, words) = join_ready(context, config, memory, class).await;
@@ -237,19 +240,15 @@ async fn write(
 }
 
 /// A class is held while claims use it, since what it says is needed to take their machines down.
-async fn finalize(
-    context: &Context,
-    memory: &mut Memory,
-    class: &ScarpenterNodeClass,
-) -> Result<(), kube::Error> {
+async fn finalize(context: &Context, class: &ScarpenterNodeClass) -> Result<(), kube::Error> {
     let name = class.name_any();
     let used = context.view().claims().any(|record| record.object.spec.node_class_ref.name == name);
     if used {
-        memory.used.insert(name.clone(), Instant::now());
+        context.class_uses().insert(name.clone(), Instant::now());
     }
     let going = class.metadata.deletion_timestamp.is_some();
-    // Machines that come one after another should not cost two writes of the class each.
-    let rested = going || memory.used.get(&name).is_none_or(|at| at.elapsed() > LET_GO_AFTER);
+    let after = if going { LET_GO_OF_DELETED_AFTER } else { LET_GO_AFTER };
+    let rested = context.class_uses().get(&name).is_none_or(|at| at.elapsed() > after);
     if is_held(class) == used || going && !is_held(class) || !used && !rested {
         return Ok(());
     }
@@ -261,6 +260,8 @@ async fn finalize(
 
 /// Holds a class before the first claim of it is made: one that is deleted right after must wait for that claim.
 pub(crate) async fn hold(context: &Context, name: &str) -> Result<(), kube::Error> {
+    // Said first: the loop over the classes must not let go of it before the claim is there to be seen.
+    context.class_uses().insert(name.to_owned(), Instant::now());
     if context.view().class(name).is_none_or(|class| is_held(class)) {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use kube::Client;
 use scarpenter_api::NodeClaim;
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     pub(crate) inflight: Inflight,
     view: Mutex<View>,
     stock: Mutex<Stock>,
+    class_uses: Mutex<BTreeMap<String, Instant>>,
     /// Latest own write of each claim, since the watch may be behind it.
     written: Mutex<HashMap<ClaimUid, Arc<NodeClaim>>>,
     /// Ids of bootstrap tokens of self-tests that are running; nobody else answers for them.
@@ -156,6 +158,7 @@ impl Context {
             inflight: Inflight::default(),
             view: Mutex::default(),
             stock: Mutex::default(),
+            class_uses: Mutex::default(),
             written: Mutex::default(),
             self_tests: Mutex::default(),
         };
@@ -170,6 +173,11 @@ impl Context {
     /// The memory of refusals; never held over an await.
     pub(crate) fn stock(&self) -> MutexGuard<'_, Stock> {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When each class was last used, or held for a claim to come; never held over an await.
+    pub(crate) fn class_uses(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.class_uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// State of a class as of its latest check.
