@@ -23,9 +23,13 @@ pub(crate) const MACHINE_READY: &str = "scarpenter.sparecores.com/MachineReady";
 /// Longer than any case may take on a busy machine.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// Plays cases side by side; every one that fails is named.
-pub(crate) async fn together(cases: Vec<(&str, LocalBoxFuture<'_, anyhow::Result<()>>)>) -> anyhow::Result<()> {
-    let played = cases.into_iter().map(|(name, case)| async move {
+/// Plays cases side by side; every one that fails is named. `CASE` in the environment selects those that it is part of.
+pub(crate) async fn together(
+    cases: Vec<(&str, LocalBoxFuture<'_, anyhow::Result<()>>)>,
+) -> anyhow::Result<()> {
+    let only = std::env::var("CASE").unwrap_or_default();
+    let cases = cases.into_iter().filter(|(name, _)| name.contains(&only));
+    let played = cases.map(|(name, case)| async move {
         let began = Instant::now();
         let outcome = case.await;
         let seconds = began.elapsed().as_secs_f64();
@@ -170,7 +174,11 @@ impl<'a> Case<'a> {
 
     /// Waits until a pod has run to its end.
     pub(crate) async fn ran(&self, name: &str) -> anyhow::Result<Pod> {
-        let pod = self.until_object(&self.pods(), name, "it ran", |pod| phase(pod) != "Pending" && phase(pod) != "Running").await?;
+        let pod = self
+            .until_object(&self.pods(), name, "it ran", |pod| {
+                phase(pod) != "Pending" && phase(pod) != "Running"
+            })
+            .await?;
         ensure!(phase(&pod) == "Succeeded", "{name}: {}", status(&pod));
         Ok(pod)
     }
@@ -209,25 +217,44 @@ impl<'a> Case<'a> {
     }
 
     /// Waits for an event about an object that says all of `words`.
-    pub(crate) async fn event(&self, about: &str, reason: &str, words: &[&str]) -> anyhow::Result<Event> {
+    pub(crate) async fn event(&self, about: &str, reason: &str, words: &[&str]) -> anyhow::Result<()> {
+        self.event_about_any(&[about.to_owned()], reason, words).await
+    }
+
+    /// Waits for an event about one of some objects that says all of `words`.
+    pub(crate) async fn event_about_any(
+        &self,
+        about: &[String],
+        reason: &str,
+        words: &[&str],
+    ) -> anyhow::Result<()> {
         let events: Api<Event> = Api::all(self.stage.client().clone());
-        let mut found = None;
-        self.until(&format!("an event {reason} about {about} that says {words:?}"), async || {
-            let params = ListParams::default().fields(&format!("involvedObject.name={about}"));
-            let list = events.list(&params).await?.items;
-            let said: Vec<String> = list.iter().map(said).collect();
-            found = list.into_iter().find(|event| {
-                let message = event.message.as_deref().unwrap_or_default();
-                event.reason.as_deref() == Some(reason) && words.iter().all(|word| message.contains(word))
-            });
-            Ok(if found.is_some() { Ok(()) } else { Err(said.join("; ")) })
-        })
-        .await?;
-        found.context("it was there a moment ago")
+        self.until(
+            &format!("an event {reason} about {} that says {words:?}", about.join(" or ")),
+            async || {
+                let mut list = Vec::new();
+                for name in about {
+                    let params = ListParams::default().fields(&format!("involvedObject.name={name}"));
+                    list.extend(events.list(&params).await?.items);
+                }
+                let there = list.iter().any(|event| {
+                    let message = event.message.as_deref().unwrap_or_default();
+                    event.reason.as_deref() == Some(reason) && words.iter().all(|word| message.contains(word))
+                });
+                Ok(if there { Ok(()) } else { Err(list.iter().map(said).collect::<Vec<_>>().join("; ")) })
+            },
+        )
+        .await
     }
 
     /// Waits until a pod's condition MachineReady has a status and a reason and says all of `words`.
-    pub(crate) async fn machine_ready(&self, pod: &str, status: &str, reason: &str, words: &[&str]) -> anyhow::Result<()> {
+    pub(crate) async fn machine_ready(
+        &self,
+        pod: &str,
+        status: &str,
+        reason: &str,
+        words: &[&str],
+    ) -> anyhow::Result<()> {
         let what = format!("MachineReady is {status} ({reason}) and says {words:?}");
         self.until_object(&self.pods(), pod, &what, |pod| {
             pod.status.iter().flat_map(|status| status.conditions.iter().flatten()).any(|condition| {
@@ -246,7 +273,9 @@ impl<'a> Case<'a> {
     where
         K: Clone + DeserializeOwned + Debug,
     {
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.with_context(|| format!("patch {name}"))?;
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .with_context(|| format!("patch {name}"))?;
         Ok(())
     }
 
@@ -297,7 +326,9 @@ impl Sold {
         for line in lines {
             let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
             match line["event"].as_str() {
-                Some("received") if line["call"] == "CreateMachine" && line["instanceType"] == instance_type => {
+                Some("received")
+                    if line["call"] == "CreateMachine" && line["instanceType"] == instance_type =>
+                {
                     sold.creates.push(word("region"));
                     sold.claims.insert(word("claim"));
                 }
@@ -360,7 +391,12 @@ fn status<K: Resource + Serialize>(object: &K) -> String {
             format!("{}={} {} {}", word("type"), word("status"), word("reason"), word("message"))
         })
         .collect();
-    format!("{}{going} {} [{}]", object.meta().name.as_deref().unwrap_or_default(), value["status"]["phase"], conditions.join(" | "))
+    format!(
+        "{}{going} {} [{}]",
+        object.meta().name.as_deref().unwrap_or_default(),
+        value["status"]["phase"],
+        conditions.join(" | ")
+    )
 }
 
 fn said(event: &Event) -> String {

@@ -34,6 +34,7 @@ async fn of_vendors(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
     let setting = Setting { faults: Some(format!("rules:\n{rules}")), ..busy() };
     scene(plane, setting, async |stage| {
         stage.start_controller()?;
+        stage.until_ready().await?;
         let case = Case::new(stage);
         let impatient = json!({"spec": {
             "vendors": {"aws": {}},
@@ -41,7 +42,6 @@ async fn of_vendors(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
         }});
         case.class("impatient", impatient).await?;
         case.pool("impatient", "impatient", json!({})).await?;
-        stage.until_ready().await?;
         let cases = [creating::cases(case), joining::cases(case), leaving::cases(case)];
         together(cases.into_iter().flatten().collect()).await
     })

@@ -31,7 +31,8 @@ pub(super) async fn play(_: Arc<ControlPlane>) -> anyhow::Result<()> {
         ("a folder", folder.path().display().to_string()),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_scarpenter-on-trial"));
-        let output = command.args(["plan", "-f", &pods, "--catalog", &catalog]).output().context("run plan")?;
+        let output =
+            command.args(["plan", "-f", &pods, "--catalog", &catalog]).output().context("run plan")?;
         let said = String::from_utf8(output.stderr)?;
         let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("scarpenter: ")).collect();
         ensure!(output.status.code() == Some(2), "{what}: {:?}: {said}", output.status);

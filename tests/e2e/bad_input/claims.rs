@@ -14,7 +14,10 @@ use crate::case::{Case, RUN_SECONDS, and, condition, exactly, never, of_pool, ph
 pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, anyhow::Result<()>>)> {
     vec![
         ("a claim that a user made becomes a node and goes when it is deleted", Box::pin(user_claim(case))),
-        ("a claim that loses its finalizer leaves a machine that the sweep removes", Box::pin(finalizer(case))),
+        (
+            "a claim that loses its finalizer leaves a machine that the sweep removes",
+            Box::pin(finalizer(case)),
+        ),
         ("a claim that is deleted waits for a pod that may not be disrupted", Box::pin(do_not_disrupt(case))),
         ("a class is held while claims use it", Box::pin(class_is_held(case))),
     ]

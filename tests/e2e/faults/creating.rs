@@ -12,7 +12,7 @@ use scarpenter_core::label;
 use crate::case::{Case, RUN_SECONDS, and, condition, exactly, never, phase};
 
 pub(super) const RULES: &str = "
-  - {instanceType: ccx63, call: CreateMachine, fault: {error: {reason: SOLD_OUT}}}
+  - {instanceType: cx23, call: CreateMachine, fault: {error: {reason: SOLD_OUT, message: none left}}}
   - {instanceType: cx53, call: CreateMachine, times: 1, fault: {error: {reason: SOLD_OUT}}}
   - {instanceType: ccx13, call: CreateMachine, times: 1, fault: {loseAnswer: aborted}}
   - {instanceType: ccx23, call: CreateMachine, fault: twice}
@@ -28,7 +28,10 @@ pub(super) const RULES: &str = "
 
 pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, anyhow::Result<()>>)> {
     vec![
-        ("a type that is sold out everywhere is tried once in each place and then waited for", Box::pin(sold_out(case))),
+        (
+            "a type that is sold out everywhere is tried once in each place and then waited for",
+            Box::pin(sold_out(case)),
+        ),
         ("a type that is sold out in one place comes from another", Box::pin(sold_out_here(case))),
         ("a machine whose answer was lost is adopted", Box::pin(lost_answer(case))),
         ("a request that is carried out twice makes one machine", Box::pin(twice(case))),
@@ -38,31 +41,34 @@ pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, any
         ("a place that is impossible is not tried again", Box::pin(impossible(case))),
         ("a key that does not work is said and others go on", Box::pin(bad_key(case))),
         ("a vendor that is away for a while is asked again", Box::pin(away(case))),
-        ("a join Secret that is lost before the machine is known costs the claim", Box::pin(lost_secret(case))),
+        (
+            "a join Secret that is lost before the machine is known costs the claim",
+            Box::pin(lost_secret(case)),
+        ),
         ("an answer about another claim is not believed", Box::pin(wrong_claim(case))),
     ]
 }
 
 async fn sold_out(case: Case<'_>) -> anyhow::Result<()> {
-    case.pod("sold-out", exactly("hcloud", "ccx63")).await?;
-    case.machine_ready("sold-out", "False", "SoldOut", &["ccx63", "tried again at "]).await?;
-    case.event("sold-out", "FailedScheduling", &["tried again at "]).await?;
-    let tried = case.sold("ccx63")?;
+    case.pod("sold-out", exactly("hcloud", "cx23")).await?;
+    case.machine_ready("sold-out", "False", "SoldOut", &["none left", "the next try is at "]).await?;
+    case.event("sold-out", "FailedScheduling", &["the next try is at "]).await?;
+    let tried = case.sold("cx23")?;
     let places: BTreeSet<&String> = tried.creates.iter().collect();
     ensure!(places.len() > 1 && places.len() == tried.creates.len(), "{tried:?}");
     // The memory holds for half a minute; nothing is bought, and no claim made, until it ends.
     never(Duration::from_secs(8), "a claim is made although all is sold out", async || {
-        Ok(!case.claims_of("sold-out").await?.is_empty() || case.sold("ccx63")?.creates != tried.creates)
+        Ok(!case.claims_of("sold-out").await?.is_empty() || case.sold("cx23")?.creates != tried.creates)
     })
     .await?;
     let claims = tried.claims.len();
     case.until("the places are tried again when the memory ends", async || {
-        let again = case.sold("ccx63")?;
+        let again = case.sold("cx23")?;
         Ok(if again.claims.len() > claims { Ok(()) } else { Err(format!("{again:?}")) })
     })
     .await?;
     case.delete(&case.pods(), "sold-out").await?;
-    ensure!(case.sold("ccx63")?.made == 0);
+    ensure!(case.sold("cx23")?.made == 0);
     Ok(())
 }
 
@@ -132,7 +138,8 @@ async fn unknown_error(case: Case<'_>) -> anyhow::Result<()> {
 
 async fn impossible(case: Case<'_>) -> anyhow::Result<()> {
     case.pod("impossible", exactly("azure", "Standard_D2s_v6")).await?;
-    let told = |pod: &Pod| phase(pod) == "Succeeded" || format!("{:?}", pod.status).contains("tried again at");
+    let told =
+        |pod: &Pod| phase(pod) == "Succeeded" || format!("{:?}", pod.status).contains("the next try is at");
     case.until_object(&case.pods(), "impossible", "it ran or is told why not", told).await?;
     let sold = case.sold("Standard_D2s_v6")?;
     let places: BTreeSet<&String> = sold.creates.iter().collect();
@@ -143,7 +150,7 @@ async fn impossible(case: Case<'_>) -> anyhow::Result<()> {
 
 async fn bad_key(case: Case<'_>) -> anyhow::Result<()> {
     case.pod("bad-key", exactly("gcp", "n2-standard-4")).await?;
-    case.event("bad-key", "FailedScheduling", &["tried again at "]).await?;
+    case.event("bad-key", "FailedScheduling", &["the next try is at "]).await?;
     case.machine_ready("bad-key", "False", "SoldOut", &["no such key"]).await?;
     case.delete(&case.pods(), "bad-key").await
 }
