@@ -38,6 +38,7 @@ pub(crate) fn add(trials: &mut Trials) {
     trials.add("join::a_refused_node_is_tried_for_ever", a_refused_node_is_tried_for_ever);
     trials.add("join::what_others_write_on_the_node_stays", what_others_write_on_the_node_stays);
     trials.add("join::a_stopped_machine_is_silent", a_stopped_machine_is_silent);
+    trials.add("join::a_machine_that_runs_on_is_the_same_node", a_machine_that_runs_on_is_the_same_node);
     trials.add("join::several_servers_are_tried_in_turn", several_servers_are_tried_in_turn);
     trials.add("join::many_machines_join_at_once", many_machines_join_at_once);
 }
@@ -336,6 +337,48 @@ async fn a_stopped_machine_is_silent(plane: Arc<ControlPlane>) -> anyhow::Result
     assert_eq!(before, after);
     assert_eq!(phase(&machine.pods().get("late").await?), "Pending");
     ensure!(machine.nodes().get_opt(&machine.name).await?.is_some(), "its Node stays");
+    Ok(())
+}
+
+/// Only the process that plays it ended: no boot, no certificate, no second registration; its pods have gone on.
+async fn a_machine_that_runs_on_is_the_same_node(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    let machine = Machine::new(&plane, "runs-on").await?;
+    let folder = tempfile::tempdir()?;
+    let disk = folder.path().join("disk");
+    let running = machine.start_from(&disk, Duration::ZERO);
+    let before = machine.ready_node().await?;
+    machine.clear_taints().await?;
+    let pod = machine.pod("short", json!({"run-seconds": "2"}), json!({}));
+    machine.create(&pod).await?;
+    machine.pod_when("short", |pod| phase(pod) == "Running").await?;
+    let client_requests = async || {
+        let csrs = machine.csrs().await?;
+        let client = csrs.iter().filter(|csr| csr.spec.signer_name.contains("apiserver-client"));
+        anyhow::Ok(client.count())
+    };
+    let asked = client_requests().await?;
+    running.stop().await;
+
+    // The token is gone by now, as after a registration.
+    machine.delete_token().await?;
+    let again = machine.start_from(&disk, Duration::from_secs(3600));
+    machine.pod_when("short", |pod| phase(pod) == "Succeeded").await?;
+    let late = machine.pod("late", json!({"run-seconds": "0"}), json!({}));
+    machine.create(&late).await?;
+    machine.pod_when("late", |pod| phase(pod) == "Succeeded").await?;
+    machine.lease_renewed().await?;
+    let after = machine.nodes().get(&machine.name).await?;
+    assert_eq!(before.metadata.uid, after.metadata.uid);
+    assert_eq!(client_requests().await?, asked);
+    again.stop().await;
+
+    // A node that somebody has deleted is not put back.
+    machine.nodes().delete(&machine.name, &DeleteParams::default()).await?;
+    let third = machine.start_from(&disk, Duration::ZERO);
+    let mut state = third.state();
+    tokio::time::timeout(NODE_READY_WITHIN, state.wait_for(|state| *state == State::Joined)).await??;
+    ensure!(machine.nodes().get_opt(&machine.name).await?.is_none());
+    third.stop().await;
     Ok(())
 }
 

@@ -173,17 +173,27 @@ impl Machine {
         faults: Faults,
         change: impl FnOnce(&mut Join),
     ) -> scarpenter_hollow::Node {
+        scarpenter_hollow::Node::start(self.spec(faults, change))
+    }
+
+    /// Starts with a disk, or starts again from it.
+    pub(super) fn start_from(&self, disk: &Path, boot_delay: Duration) -> scarpenter_hollow::Node {
+        let spec = Spec { boot_delay, ..self.spec(Faults::default(), |_| ()) };
+        scarpenter_hollow::Node::start_with_disk(spec, Some(disk.to_owned()))
+    }
+
+    fn spec(&self, faults: Faults, change: impl FnOnce(&mut Join)) -> Spec {
         let mut join = self.join.clone();
         change(&mut join);
         let capacity =
             Resources::new().with(CPU, 4000).with(MEMORY, 8 << 30).with(EPHEMERAL_STORAGE, 40 << 30);
-        scarpenter_hollow::Node::start(Spec {
+        Spec {
             user_data: render(&join).unwrap().bytes().to_vec(),
             capacity,
             boot_delay: Duration::ZERO,
             address: Some("10.0.0.7".parse().unwrap()),
             faults,
-        })
+        }
     }
 
     pub(super) fn nodes(&self) -> Api<Node> {
