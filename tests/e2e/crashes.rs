@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
 use scarpenter_playground::ControlPlane;
 use scarpenter_tests::harness::Trials;
 use scarpenter_tests::scene::chaos;
@@ -15,6 +17,7 @@ use crate::scene;
 pub(crate) fn add(trials: &mut Trials) {
     trials.add("a_controller_that_is_killed_again_and_again_loses_and_doubles_nothing", killed_controllers);
     trials.add("a_second_controller_takes_over_from_a_killed_leader", killed_leader);
+    trials.add("what_a_killed_controller_left_of_its_self_test_goes_with_the_next", killed_self_test);
     trials.add("a_plugin_that_is_killed_and_started_again_has_its_machines", killed_plugin);
 }
 
@@ -76,6 +79,26 @@ async fn killed_plugin(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
         stage.until_ran(PODS).await?;
         stage.until_nothing_is_left().await?;
         stage.ledger()?.demand_at_most_one_each(PODS)
+    })
+    .await
+}
+
+/// The test of the way in needs a token of its own, which no claim owns.
+async fn killed_self_test(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    scene(plane, Setting::default(), async |stage| {
+        let secrets: Api<Secret> = Api::namespaced(stage.client().clone(), "kube-system");
+        stage.start_controller()?;
+        stage
+            .until(Duration::from_secs(30), "the self-test has a token", async || {
+                let tokens = secrets.list_metadata(&ListParams::default()).await?;
+                let there = tokens.iter().any(|secret| secret.name_any().starts_with("bootstrap-token-"));
+                Ok(if there { Ok(()) } else { Err("none".to_owned()) })
+            })
+            .await?;
+        stage.kill_controller("controller");
+        stage.start_controller()?;
+        stage.until_ready().await?;
+        stage.until_nothing_is_left().await
     })
     .await
 }

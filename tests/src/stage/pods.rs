@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 
 use super::Stage;
 
-/// An exact type of each vendor, with two CPUs: a pod that asks for more than one fills it.
-pub const EXACT: [(&str, &str); 8] = [
+/// Exact types with two CPUs, the first eight of one vendor each: a pod that asks for more than one CPU fills it.
+pub const EXACT: [(&str, &str); 25] = [
     ("alicloud", "ecs.c8a.large"),
     ("aws", "c7a.large"),
     ("azure", "Standard_F2als_v7"),
@@ -27,6 +27,23 @@ pub const EXACT: [(&str, &str); 8] = [
     ("ovh", "c3-4"),
     ("upcloud", "2xCPU-4GB"),
     ("vultr", "vc2-2c-4gb"),
+    ("alicloud", "ecs.g7.large"),
+    ("aws", "c7i.large"),
+    ("azure", "Standard_D2s_v6"),
+    ("gcp", "c4d-standard-2"),
+    ("hcloud", "cpx22"),
+    ("ovh", "b3-8"),
+    ("upcloud", "PREMIUM-2xCPU-4GB"),
+    ("alicloud", "ecs.g8i.large"),
+    ("aws", "c8a.large"),
+    ("azure", "Standard_B2as_v2"),
+    ("hcloud", "ccx13"),
+    ("ovh", "r3-16"),
+    ("upcloud", "STARTER-2xCPU-8GB"),
+    ("alicloud", "ecs.t6-c1m2.large"),
+    ("aws", "m7i.large"),
+    ("aws", "r7i.large"),
+    ("aws", "t3.medium"),
 ];
 const RUN_SECONDS: &str = "sim.scarpenter.sparecores.com/run-seconds";
 /// Pods that are created at a time.
