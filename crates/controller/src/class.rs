@@ -1,6 +1,6 @@
 //! Node classes: whether machines can join, and of which vendors; the answer is on the class within seconds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use scarpenter_provider::Image;
 use scarpenter_provider::request::{ClassCheck, PlacedImage, Severity};
 use serde_json::json;
 
+use crate::clock;
 use crate::context::{ClassState, Context};
 use crate::join;
 use crate::provisioner::chain;
@@ -23,8 +24,10 @@ use crate::provisioner::chain;
 const AGAIN: Duration = Duration::from_secs(10);
 /// A join that works is tested again after this long.
 const GOOD_FOR: Duration = Duration::from_secs(600);
-/// A vendor's answer about a class holds for this long.
+/// A vendor's answer that a class can be used holds for this long.
 const CHECK_GOOD_FOR: Duration = Duration::from_secs(60);
+/// One that it cannot: whoever mends it is waiting. A plugin that does not answer is not asked at every event either.
+const CHECK_BAD_FOR: Duration = Duration::from_secs(5);
 
 /// A class that nobody uses is let go of after this long, so that machines that come one after another do not cost two
 /// writes of the class each.
@@ -75,19 +78,17 @@ async fn look(
     let mut conditions = class.conditions().to_vec();
     let (status, word, words) = join_ready(context, config, memory, class).await;
     set(&mut conditions, look, condition::JOIN_READY, status, word, &words);
-    let mut usable = Vec::new();
+    let mut verdicts = BTreeMap::new();
     let vendors: Vec<&str> = class.spec.vendors.keys().map(String::as_str).collect();
     for vendor in &vendors {
         let verdict = vendor_ready(context, memory, class, &Vendor::new(*vendor)).await;
-        if verdict.0 == Status::True {
-            usable.push(Vendor::new(*vendor));
-        }
         set(&mut conditions, look, &condition::vendor_ready(vendor), verdict.0, verdict.1, &verdict.2);
+        verdicts.insert(Vendor::new(*vendor), (verdict.0 != Status::True).then_some(verdict.2));
     }
     conditions.retain(|own| !own.type_.ends_with("Ready") || is_current(&own.type_, &vendors));
     let created = class.creation_timestamp().map_or(look.now, |at| at.0);
     condition::complete_class(&mut conditions, look, created, class.spec.mesh.is_some(), &vendors);
-    remember(context, class, &conditions, usable);
+    remember(context, class, &conditions, verdicts);
     write(context, class, conditions).await
 }
 
@@ -148,9 +149,12 @@ async fn vendor_ready(
     if let Some(problem) = slot.problem() {
         return (Status::False, reason::PROVIDER_UNAVAILABLE, problem);
     }
+    if let Some(words) = context.stock().denial(vendor, clock::now()) {
+        return (Status::False, reason::UNAUTHENTICATED, words);
+    }
     let key = (class.name_any(), class.metadata.generation.unwrap_or(0), vendor.clone());
     if let Some((verdict, at)) = memory.vendors.get(&key)
-        && at.elapsed() < CHECK_GOOD_FOR
+        && at.elapsed() < if verdict.0 == Status::True { CHECK_GOOD_FOR } else { CHECK_BAD_FOR }
     {
         return verdict.clone();
     }
@@ -173,7 +177,7 @@ async fn vendor_ready(
         Err(error @ scarpenter_provider::Error::Denied { .. }) => {
             (Status::False, reason::UNAUTHENTICATED, error.to_string())
         }
-        Err(error) => return (Status::False, reason::PROVIDER_UNAVAILABLE, error.to_string()),
+        Err(error) => (Status::False, reason::PROVIDER_UNAVAILABLE, error.to_string()),
     };
     memory.vendors.retain(|(name, _, other), _| *name != key.0 || *other != key.2);
     memory.vendors.insert(key, (verdict.clone(), Instant::now()));
@@ -205,7 +209,12 @@ fn check(context: &Context, class: &ScarpenterNodeClass, vendor: &Vendor) -> Cla
 }
 
 /// What the provisioner reads. It wakes when something became usable.
-fn remember(context: &Context, class: &ScarpenterNodeClass, conditions: &[Condition], vendors: Vec<Vendor>) {
+fn remember(
+    context: &Context,
+    class: &ScarpenterNodeClass,
+    conditions: &[Condition],
+    vendors: BTreeMap<Vendor, Option<String>>,
+) {
     let ready = condition::find(conditions, condition::READY);
     let state = ClassState {
         ready: condition::is_true(conditions, condition::READY),

@@ -56,8 +56,8 @@ pub(crate) struct Server {
 pub(crate) struct ClassState {
     /// Condition Ready.
     pub(crate) ready: bool,
-    /// Vendors that answered that the class can be used.
-    pub(crate) vendors: Vec<Vendor>,
+    /// Its vendors, each with why it cannot be used for the class, if so.
+    pub(crate) vendors: BTreeMap<Vendor, Option<String>>,
     /// Why it is not ready.
     pub(crate) why: String,
 }

@@ -1,6 +1,6 @@
 //! What vendors refused lately: the real answer beats the catalog, for a time that grows with repetition.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scarpenter_core::lifecycle::Time;
@@ -26,6 +26,8 @@ pub(crate) struct Stock {
     offerings: BTreeMap<OfferingKey, Refused>,
     regions: BTreeMap<(Vendor, String), Refused>,
     vendors: BTreeMap<Vendor, Refused>,
+    /// Those of the vendors that do not take their plugin's credentials.
+    denied: BTreeSet<Vendor>,
     /// What was said last of a machine for a pod, by the pod's UID.
     pods: BTreeMap<String, String>,
 }
@@ -68,11 +70,24 @@ impl Stock {
         until
     }
 
+    /// Remembers that a vendor does not take its plugin's credentials.
+    pub(crate) fn deny_vendor(&mut self, vendor: &Vendor, now: Time, words: &str) -> Time {
+        self.denied.insert(vendor.clone());
+        self.refuse_vendor(vendor, now, words)
+    }
+
+    /// What a vendor said that does not take its plugin's credentials.
+    pub(crate) fn denial(&self, vendor: &Vendor, now: Time) -> Option<String> {
+        let refused = self.vendors.get(vendor).filter(|refused| refused.until > now)?;
+        self.denied.contains(vendor).then(|| refused.words.clone())
+    }
+
     /// A machine that became a node ends the memory of what covers it.
     pub(crate) fn joined(&mut self, key: &OfferingKey) {
         self.offerings.remove(key);
         self.regions.remove(&(key.vendor.clone(), key.region.clone()));
         self.vendors.remove(&key.vendor);
+        self.denied.remove(&key.vendor);
     }
 
     /// Offerings that cannot be bought now, and until when.

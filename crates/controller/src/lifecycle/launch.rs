@@ -194,9 +194,11 @@ fn remember(context: &Context, launch: &Launch, refusal: &Refusal) {
     let mut stock = context.stock();
     let until = match (refusal.reason, refusal.scope) {
         (RefusalReason::Conflict, _) => return,
-        (RefusalReason::Auth, Scope::Account) | (RefusalReason::Quota, Scope::Account) => {
-            stock.refuse_vendor(&key.vendor, now, words)
+        (RefusalReason::Auth, Scope::Account) => {
+            context.wake.classes.notify_one();
+            stock.deny_vendor(&key.vendor, now, words)
         }
+        (RefusalReason::Quota, Scope::Account) => stock.refuse_vendor(&key.vendor, now, words),
         (RefusalReason::Auth | RefusalReason::Quota, _) => {
             stock.refuse_region(&key.vendor, &key.region, now, words)
         }

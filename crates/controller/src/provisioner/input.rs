@@ -1,6 +1,7 @@
 //! The facts of one pass, copied out of the view so that it is not held while planning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 
 use scarpenter_api::condition;
 use scarpenter_core::label;
@@ -85,15 +86,31 @@ fn names_our_key(pod: &Pod) -> bool {
 /// Classes with the vendors that can be used now; one whose join does not work is left out.
 fn usable_classes(context: &Context, view: &View) -> BTreeMap<String, Class> {
     let mut out = BTreeMap::new();
+    let refused = refused_vendors(context);
     for object in view.classes() {
         let mut class = object.to_class();
         let state = context.class_state(&class.name);
         if state.ready && object.metadata.deletion_timestamp.is_none() {
-            class.vendors.retain(|vendor, _| state.vendors.contains(vendor));
+            class.vendors.retain(|vendor, _| match state.vendors.get(vendor) {
+                Some(None) => true,
+                // Of one that no class can use the planner is told why.
+                Some(Some(_)) => refused.contains_key(vendor),
+                None => false,
+            });
             out.insert(class.name.clone(), class);
         }
     }
     out
+}
+
+/// Vendors that none of the classes can use, and why.
+fn refused_vendors(context: &Context) -> BTreeMap<Vendor, String> {
+    let classes = context.classes.lock().unwrap_or_else(PoisonError::into_inner);
+    let verdicts = || classes.values().flat_map(|class| &class.vendors);
+    let usable: BTreeSet<&Vendor> =
+        verdicts().filter(|(_, why)| why.is_none()).map(|(vendor, _)| vendor).collect();
+    let refused = verdicts().filter(|(vendor, _)| !usable.contains(vendor));
+    refused.filter_map(|(vendor, why)| Some((vendor.clone(), why.clone()?))).collect()
 }
 
 fn usable_pools(view: &View, classes: &BTreeMap<String, Class>) -> Vec<Pool> {
@@ -124,9 +141,9 @@ fn caps(context: &Context, view: &View) -> Caps {
 
 fn unavailable(context: &Context) -> Unavailable {
     let now = clock::now();
+    let mut vendors = refused_vendors(context);
     let stock = context.stock();
-    let mut vendors: BTreeMap<Vendor, String> =
-        stock.vendors(now).into_iter().map(|(vendor, (_, why))| (vendor, why)).collect();
+    vendors.extend(stock.vendors(now).into_iter().map(|(vendor, (_, why))| (vendor, why)));
     let broken = context.vendors.iter().filter_map(|slot| Some((slot.vendor.clone(), slot.problem()?)));
     vendors.extend(broken);
     Unavailable { offerings: stock.offerings(now), regions: stock.regions(now), vendors }
