@@ -84,6 +84,9 @@ async fn no_plugin(case: Case<'_>) -> anyhow::Result<()> {
         is("LocalReady", "False NoProvider ") && is("HcloudReady", "True") && is("Ready", "True")
     })
     .await?;
+    case.pod("no-plugin", and(of_pool("two-vendors"), exactly("local", "local"))).await?;
+    case.event("no-plugin", "FailedScheduling", &["local"]).await?;
+    case.delete(&case.pods(), "no-plugin").await?;
     case.pod("two-vendors", of_pool("two-vendors")).await?;
     case.ran("two-vendors").await.map(drop)
 }

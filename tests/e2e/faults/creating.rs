@@ -20,8 +20,8 @@ pub(super) const RULES: &str = "
   - {instanceType: ccx43, fault: {listLag: 1500ms}}
   - {instanceType: Standard_F4als_v7, call: CreateMachine, times: 1, fault: {error: {code: UNKNOWN, message: STRANGE_WITH_DETAILS}}}
   - {instanceType: Standard_D2s_v6, call: CreateMachine, times: 1, fault: {error: {reason: INVALID, message: impossible place}}}
-  - {instanceType: n2-standard-4, call: CreateMachine, fault: {error: {reason: AUTH, scope: region, message: no such key}}}
-  - {instanceType: b3-8, call: CreateMachine, times: 2, fault: {error: {code: UNAVAILABLE}}}
+  - {instanceType: n2-standard-4, call: CreateMachine, fault: {error: {reason: AUTH, scope: account, message: no such key}}}
+  - {instanceType: b3-8, call: CreateMachine, times: 1, fault: {error: {code: UNAVAILABLE}}}
   - {instanceType: ecs.g7.large, call: CreateMachine, times: 1, fault: {loseAnswer: aborted}}
   - {instanceType: ecs.c8a.2xlarge, call: CreateMachine, times: 1, fault: {nonsense: wrongClaim}}
 ";
@@ -150,8 +150,12 @@ async fn impossible(case: Case<'_>) -> anyhow::Result<()> {
 
 async fn bad_key(case: Case<'_>) -> anyhow::Result<()> {
     case.pod("bad-key", exactly("gcp", "n2-standard-4")).await?;
-    case.event("bad-key", "FailedScheduling", &["the next try is at "]).await?;
-    case.machine_ready("bad-key", "False", "SoldOut", &["no such key"]).await?;
+    case.event("bad-key", "FailedScheduling", &["gcp cannot be used now", "no such key"]).await?;
+    case.until_object(&case.classes(), "default", "it says that the key does not work", |class| {
+        condition(class.conditions(), "GcpReady")
+            .is_some_and(|said| said.starts_with("False Unauthenticated ") && said.contains("no such key"))
+    })
+    .await?;
     case.delete(&case.pods(), "bad-key").await
 }
 

@@ -11,7 +11,7 @@ use crate::case::{Case, and, condition, exactly, of_pool};
 
 pub(super) const RULES: &str = "
   - {instanceType: c7a.large, call: CreateMachine, times: 1, fault: {machine: {neverJoins: true}}}
-  - {instanceType: c7i.large, call: CreateMachine, times: 1, fault: {machine: {joinsAs: kube-control-plane-1}}}
+  - {instanceType: r7i.large, call: CreateMachine, times: 1, fault: {machine: {joinsAs: kube-control-plane-1}}}
   - {instanceType: c8a.large, fault: {machine: {dropTaints: true, dropLabels: true}}}
   - {instanceType: m7i.large, fault: {machine: {memoryPercent: 50}}}
   - {instanceType: ecs.g8i.large, fault: {machine: {bootDelay: 5s}}}
@@ -41,13 +41,13 @@ async fn never_joins(case: Case<'_>) -> anyhow::Result<()> {
 }
 
 async fn other_name(case: Case<'_>) -> anyhow::Result<()> {
-    case.pod("other-name", and(of_pool("impatient"), exactly("aws", "c7i.large"))).await?;
+    case.pod("other-name", and(of_pool("impatient"), exactly("aws", "r7i.large"))).await?;
     let claim = case.claim("other-name", "it is there", |_| true).await?.name_any();
     case.event(&claim, "CertificateDenied", &["the subject is not exactly"]).await?;
     case.event(&claim, "Abandoned", &["registration deadline"]).await?;
     ensure!(case.nodes().get_opt("kube-control-plane-1").await?.is_none());
     case.ran("other-name").await?;
-    case.until_sold_is_gone("c7i.large").await.map(drop)
+    case.until_sold_is_gone("r7i.large").await.map(drop)
 }
 
 async fn no_taints(case: Case<'_>) -> anyhow::Result<()> {

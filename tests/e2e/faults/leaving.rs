@@ -51,7 +51,7 @@ async fn hidden(case: Case<'_>) -> anyhow::Result<()> {
     case.pod("hidden", and(exactly("hcloud", "cx43"), long(60))).await?;
     case.running("hidden").await?;
     // Other cases of this vendor list its machines all the time; the settle time is over within that of the pod.
-    never(Duration::from_secs(30), "the node is taken for dead", async || {
+    never(Duration::from_secs(26), "the node is taken for dead", async || {
         let claims = case.claims_of("hidden").await?;
         let going = claims.iter().any(|claim| claim.metadata.deletion_timestamp.is_some());
         Ok(claims.is_empty() || going || phase(&case.pods().get("hidden").await?) != "Running")

@@ -49,8 +49,9 @@ pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
                 .is_some_and(|said| said.starts_with(&format!("False {reason} ")))
         })
         .await?;
-        case.event(vendor, "FailedScheduling", &[vendor]).await?;
-        case.machine_ready(vendor, "False", "NoOffering", &[vendor]).await?;
+        let words = format!("vendor {vendor} cannot be used now: ");
+        case.event(vendor, "FailedScheduling", &[&words]).await?;
+        case.machine_ready(vendor, "False", "NoOffering", &[&words]).await?;
     }
     let class = case.classes().get("default").await?;
     anyhow::ensure!(condition::is_true(class.conditions(), condition::READY), "{:?}", class.status);
