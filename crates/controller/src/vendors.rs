@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scarpenter_core::lifecycle::{self, MachineSeen, Time};
 use scarpenter_core::name::{ClaimUid, ClusterId, Vendor};
@@ -23,6 +23,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const BACKGROUND_LIST: Duration = Duration::from_secs(30);
 /// Calls other than create are given up after this long; the plugin counts as broken until it answers again.
 const DEADLINE: Duration = Duration::from_secs(20);
+/// A delete that was acknowledged is sent again after this long while the machine is still listed.
+const DELETE_AGAIN: Duration = Duration::from_secs(5);
 /// Shortest time between two lists while somebody waits.
 const LIST_SPACING: Duration = Duration::from_secs(1);
 
@@ -45,6 +47,7 @@ struct State {
     problem: Option<String>,
     listing: Option<Listing>,
     waiting: BTreeSet<String>,
+    deleted: BTreeMap<ClaimUid, Instant>,
 }
 
 #[derive(Debug)]
@@ -144,6 +147,18 @@ impl Slot {
                 }
             }
         }
+    }
+
+    /// Whether a delete may be sent: the latest that was acknowledged is old enough to be sent again (TRM-2).
+    pub(crate) fn may_delete(&self, claim: &ClaimUid) -> bool {
+        self.state().deleted.get(claim).is_none_or(|at| at.elapsed() >= DELETE_AGAIN)
+    }
+
+    /// Remembers that the vendor acknowledged a delete.
+    pub(crate) fn deleted(&self, claim: &ClaimUid) {
+        let mut state = self.state();
+        state.deleted.retain(|_, at| at.elapsed() < DELETE_AGAIN);
+        state.deleted.insert(claim.clone(), Instant::now());
     }
 
     /// Asks for a fresh list; the claim is looked at again when it is there.

@@ -192,6 +192,11 @@ pub(crate) async fn destroy(context: &Context, record: &ClaimRecord) -> Result<N
 
 async fn destroy_at(context: &Context, record: &ClaimRecord, vendor: &Vendor) -> Result<(), Error> {
     let slot = context.vendors.get(vendor).ok_or(Error::Missing("the vendor's plugin"))?;
+    slot.want_list(&record.claim.name);
+    // Events come often while a machine goes, and a vendor counts every call.
+    if !slot.may_delete(&record.claim.uid) {
+        return Ok(());
+    }
     let delete = DeleteMachine {
         cluster: context.cluster.clone(),
         claim: record.claim.uid.clone(),
@@ -209,7 +214,7 @@ async fn destroy_at(context: &Context, record: &ClaimRecord, vendor: &Vendor) ->
     }
     let deleted = outcome.map_err(Error::provider("delete the machine"))?;
     tracing::info!(%vendor, ?deleted, "machine deletion acknowledged");
-    slot.want_list(&record.claim.name);
+    slot.deleted(&record.claim.uid);
     Ok(())
 }
 
