@@ -52,6 +52,7 @@ pub struct Snapshot {
     rows: Vec<Row>,
     starts: Vec<u32>,
     of_type: Vec<u32>,
+    cheapest_first: Vec<u32>,
     columns: column::Columns,
 }
 

@@ -120,22 +120,27 @@ fn launch(offering: Offering<'_>, class: &Class) -> Launch {
     }
 }
 
-/// Offerings that would do for the claim now, in price order.
-fn options<'p>(
+/// Whether an offering of the claim's options would do now.
+fn would_do<'p>(
     pass: &'p Pass<'_>,
     ground: &'p Ground<'_>,
     draft: &'p Draft,
-) -> impl Iterator<Item = OfferingId> + 'p {
-    let snapshot = pass.market.snapshot;
-    snapshot
-        .selected(&draft.options)
-        .filter(move |id| pass.market.in_stock(*id) && ground.has_room(snapshot, *id, &draft.need))
+) -> impl Fn(OfferingId) -> bool + 'p {
+    move |id| pass.market.in_stock(id) && ground.has_room(pass.market.snapshot, id, &draft.need)
 }
 
 fn alternatives(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Alternative> {
-    let others = options(pass, ground, draft).filter(|id| *id != draft.launch).take(ALTERNATIVES);
+    let snapshot = pass.market.snapshot;
+    let would_do = would_do(pass, ground, draft);
+    let mut seen = vec![draft.launch];
+    while seen.len() <= ALTERNATIVES {
+        let Some(next) = snapshot.first(&draft.options, |id| !seen.contains(&id) && would_do(id)) else {
+            break;
+        };
+        seen.push(next);
+    }
+    let others = seen.iter().skip(1).map(|id| snapshot.offering(*id));
     others
-        .map(|id| pass.market.snapshot.offering(id))
         .map(|offering| Alternative {
             offering: offering.key(),
             arch: offering.instance_type().arch,
@@ -146,18 +151,18 @@ fn alternatives(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Alte
 
 /// All that the machine must be (SCH-40, SCH-42): the cheapest types by name, capacity types, and the rest as narrowed.
 fn requirements(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Requirement> {
-    let possible = draft.options.capacity_types().count();
-    let mut types: BTreeSet<String> = BTreeSet::new();
-    let mut capacity: BTreeSet<CapacityType> = BTreeSet::new();
-    for id in options(pass, ground, draft) {
-        let offering = pass.market.snapshot.offering(id);
-        capacity.insert(offering.capacity_type());
-        if types.len() < MOST_TYPES {
-            types.insert(label_value(&offering.instance_type().name));
-        } else if capacity.len() == possible {
-            break;
-        }
-    }
+    let snapshot = pass.market.snapshot;
+    let would_do = would_do(pass, ground, draft);
+    let cheapest = snapshot.first_of_types(&draft.options, &would_do);
+    let name = |id: &OfferingId| label_value(&snapshot.offering(*id).instance_type().name);
+    // What was chosen is listed even where limits passed over many that are cheaper.
+    let listed = std::iter::once(&draft.launch).chain(&cheapest).take(MOST_TYPES);
+    let types: BTreeSet<String> = listed.map(name).collect();
+    let sold = |capacity: &CapacityType| {
+        let of_it = |id| snapshot.offering(id).capacity_type() == *capacity;
+        snapshot.first(&draft.options, |id| of_it(id) && would_do(id)).is_some()
+    };
+    let capacity: Vec<CapacityType> = draft.options.capacity_types().filter(sold).collect();
     let mut rest = Requirements::clone(&draft.requirements);
     for key in NEVER_REQUIRED {
         rest.remove(key);

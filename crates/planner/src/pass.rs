@@ -220,14 +220,12 @@ impl<'a> Pass<'a> {
             return None;
         }
         let snapshot = self.market.snapshot;
-        snapshot
-            .selected(&offer.selection)
-            .take_while(|id| self.caps.allow(snapshot.offering(*id).price().micro_usd()))
-            .find(|id| {
-                self.market.in_stock(*id)
-                    && ground.limits_allow(snapshot, *id)
-                    && ground.has_room(snapshot, *id, need)
-            })
+        snapshot.first(&offer.selection, |id| {
+            self.market.in_stock(id)
+                && self.caps.allow(snapshot.offering(id).price().micro_usd())
+                && ground.limits_allow(snapshot, id)
+                && ground.has_room(snapshot, id, need)
+        })
     }
 
     /// Puts the pod into a claim of this pass, if one has room or is cheaper to enlarge than a new one is to make.
@@ -303,8 +301,8 @@ impl<'a> Pass<'a> {
         let before = ground.counted(snapshot, draft.launch);
         let price = |id| snapshot.offering(id).price().micro_usd();
         let old = price(draft.launch);
-        let within = |id: &OfferingId| {
-            let more = ground.counted(snapshot, *id);
+        let within = |id| {
+            let more = ground.counted(snapshot, id);
             ground
                 .left
                 .iter()
@@ -312,12 +310,12 @@ impl<'a> Pass<'a> {
                 .zip(&more)
                 .all(|((left, before), more)| *left == i64::MAX || *more <= left.saturating_add(*before))
         };
-        grown.launch = snapshot
-            .selected(&grown.options)
-            .take_while(|id| self.caps.micro_usd.is_none_or(|left| price(*id) <= left.saturating_add(old)))
-            .find(|id| {
-                self.market.in_stock(*id) && within(id) && ground.has_room(snapshot, *id, &grown.need)
-            })?;
+        grown.launch = snapshot.first(&grown.options, |id| {
+            self.market.in_stock(id)
+                && self.caps.micro_usd.is_none_or(|left| price(id) <= left.saturating_add(old))
+                && within(id)
+                && ground.has_room(snapshot, id, &grown.need)
+        })?;
         Some((price(grown.launch).saturating_sub(old), grown))
     }
 

@@ -133,7 +133,7 @@ impl Shape {
 impl Offer {
     /// The cheapest offering that is not out of stock.
     fn first(&self, market: &Market<'_>) -> Option<OfferingId> {
-        market.snapshot.selected(&self.selection).find(|id| market.in_stock(*id))
+        market.snapshot.first(&self.selection, |id| market.in_stock(id))
     }
 }
 

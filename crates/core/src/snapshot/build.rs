@@ -60,7 +60,10 @@ impl SnapshotBuilder {
         rows.shrink_to_fit();
         let columns = columns(&types);
         let (starts, of_type) = by_type(types.len(), &rows);
-        Snapshot { types, places, rows, starts, of_type, columns }
+        let mut snapshot =
+            Snapshot { types, places, rows, starts, of_type, cheapest_first: Vec::new(), columns };
+        snapshot.cheapest_first = cheapest_first(&snapshot);
+        snapshot
     }
 }
 
@@ -96,6 +99,15 @@ fn by_type(types: usize, rows: &[Row]) -> (Vec<u32>, Vec<u32>) {
         *at += 1;
     }
     (starts, of_type)
+}
+
+/// Types that are sold, those with the cheapest offering first.
+fn cheapest_first(snapshot: &Snapshot) -> Vec<u32> {
+    let mut out: Vec<(u32, u32)> = (0..snapshot.types.len())
+        .filter_map(|id| Some((*snapshot.of_type(id).first()?, number(id))))
+        .collect();
+    out.sort_unstable();
+    out.into_iter().map(|(_, id)| id).collect()
 }
 
 fn columns(types: &[InstanceType]) -> Columns {

@@ -6,6 +6,8 @@ use super::{Bits, OfferingId, Row, Snapshot};
 
 /// Fewer offerings than this are gathered and sorted; more are met by walking all in price order.
 const GATHER: usize = 4096;
+/// So many types and fewer are looked at one by one.
+const FEW: usize = 32;
 
 /// A set of offerings as what it was chosen by: types × places × capacity types, within a price.
 #[derive(Clone, Debug)]
@@ -143,6 +145,42 @@ impl Snapshot {
             .collect();
         ids.sort_unstable();
         Box::new(ids.into_iter().map(OfferingId))
+    }
+
+    /// The first offering of a selection, in price order, that `accept` takes.
+    pub fn first(&self, selection: &Selection, accept: impl Fn(OfferingId) -> bool) -> Option<OfferingId> {
+        let few = selection.types.iter().nth(FEW).is_none();
+        if few {
+            return self.first_of_types(selection, accept).first().copied();
+        }
+        // Types are met in the order of their cheapest offering, so that of each only few offerings are looked at, and
+        // none of the types that are dearer than what was found.
+        let mut best: Option<u32> = None;
+        for id in self.cheapest_first.iter().map(|id| *id as usize).filter(|id| selection.types.contains(*id))
+        {
+            let offerings = self.of_type(id);
+            if best.is_some_and(|best| offerings.first().is_none_or(|cheapest| *cheapest > best)) {
+                break;
+            }
+            let cheaper = offerings.iter().copied().take_while(|id| best.is_none_or(|best| *id < best));
+            let taken = |id: &u32| selection.takes(&self.rows[*id as usize]) && accept(OfferingId(*id));
+            best = cheaper.into_iter().find(taken).or(best);
+        }
+        best.map(OfferingId)
+    }
+
+    /// The first offering of each type of a selection, in price order, that `accept` takes.
+    #[must_use]
+    pub fn first_of_types(
+        &self,
+        selection: &Selection,
+        accept: impl Fn(OfferingId) -> bool,
+    ) -> Vec<OfferingId> {
+        let taken = |id: &u32| selection.takes(&self.rows[*id as usize]) && accept(OfferingId(*id));
+        let first = |id| self.of_type(id).iter().copied().find(taken);
+        let mut out: Vec<OfferingId> = selection.types.iter().filter_map(first).map(OfferingId).collect();
+        out.sort_unstable();
+        out
     }
 
     /// How many offerings a selection has.

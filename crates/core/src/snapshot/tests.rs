@@ -164,7 +164,11 @@ proptest! {
         let found: Vec<OfferingId> = snapshot.matching(&requirements).collect();
         prop_assert_eq!(&found, &expected);
         if lines.iter().all(|line| Snapshot::carries(&line.key)) {
-            prop_assert_eq!(snapshot.count(&snapshot.select(&requirements)), expected.len());
+            let selection = snapshot.select(&requirements);
+            prop_assert_eq!(snapshot.count(&selection), expected.len());
+            let accept = |id: OfferingId| id.index() % 7 != 0;
+            let first = expected.iter().copied().find(|id| accept(*id));
+            prop_assert_eq!(snapshot.first(&selection, accept), first);
         }
     }
 
