@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
+use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::ListParams;
+use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
 use scarpenter_playground::ControlPlane;
 use scarpenter_tests::harness::Trials;
@@ -87,14 +89,22 @@ async fn killed_plugin(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
 async fn killed_self_test(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
     scene(plane, Setting::default(), async |stage| {
         let secrets: Api<Secret> = Api::namespaced(stage.client().clone(), "kube-system");
+        let version = secrets.list_metadata(&ListParams::default()).await?.metadata.resource_version;
         stage.start_controller()?;
-        stage
-            .until(Duration::from_secs(30), "the self-test has a token", async || {
-                let tokens = secrets.list_metadata(&ListParams::default()).await?;
-                let there = tokens.iter().any(|secret| secret.name_any().starts_with("bootstrap-token-"));
-                Ok(if there { Ok(()) } else { Err("none".to_owned()) })
-            })
-            .await?;
+        // From a version on, so that a token that lives for a moment is not missed.
+        let version = version.context("the list has no version")?;
+        let mut changes = secrets.watch_metadata(&WatchParams::default(), &version).await?.boxed();
+        let seen = async {
+            while let Some(change) = changes.next().await {
+                if let WatchEvent::Added(secret) = change?
+                    && secret.name_any().starts_with("bootstrap-token-")
+                {
+                    return Ok(());
+                }
+            }
+            anyhow::bail!("the watch ended")
+        };
+        tokio::time::timeout(Duration::from_secs(60), seen).await.context("the self-test has no token")??;
         stage.kill_controller("controller");
         stage.start_controller()?;
         stage.until_ready().await?;
