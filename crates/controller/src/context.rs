@@ -1,6 +1,6 @@
 //! What every part of the controller shares.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -38,6 +38,8 @@ pub(crate) struct Context {
     class_uses: Mutex<BTreeMap<String, Instant>>,
     /// Latest own write of each claim, since the watch may be behind it.
     written: Mutex<HashMap<ClaimUid, Arc<NodeClaim>>>,
+    /// Claims that were let go of and are not seen gone yet: nothing is left to do for them.
+    released: Mutex<HashSet<ClaimUid>>,
     /// Ids of bootstrap tokens of self-tests that are running; nobody else answers for them.
     pub(crate) self_tests: Mutex<Vec<String>>,
 }
@@ -160,6 +162,7 @@ impl Context {
             stock: Mutex::default(),
             class_uses: Mutex::default(),
             written: Mutex::default(),
+            released: Mutex::default(),
             self_tests: Mutex::default(),
         };
         (context, receiver)
@@ -200,6 +203,18 @@ impl Context {
     /// Forgets the own writes of a claim that is gone.
     pub(crate) fn forget(&self, uid: &ClaimUid) {
         self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    /// Remembers that a claim was let go of, since the watch may be behind it.
+    pub(crate) fn released(&self, uid: &ClaimUid) {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.clone());
+    }
+
+    /// Whether a claim was let go of.
+    pub(crate) fn is_released(&self, claim: &NodeClaim) -> bool {
+        let uid = claim.metadata.uid.as_deref().unwrap_or_default();
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).contains(&ClaimUid::from(uid))
     }
 
     /// The newer of what was read and what was written last.

@@ -83,7 +83,7 @@ fn retry(error: &Error) -> Action {
 
 #[tracing::instrument(name = "claim", skip_all, fields(claim = object.metadata.name.as_deref(), uid = object.metadata.uid.as_deref()))]
 async fn reconcile(object: Arc<NodeClaim>, context: Arc<Context>) -> Result<Action, Error> {
-    if !object.is_ours() {
+    if !object.is_ours() || context.is_released(&object) {
         return Ok(Action::await_change());
     }
     let unreadable = Arc::clone(&object);
@@ -114,8 +114,9 @@ async fn reconcile(object: Arc<NodeClaim>, context: Arc<Context>) -> Result<Acti
 async fn look(mut object: Arc<NodeClaim>, context: &Context) -> Result<Action, Error> {
     for _ in 0..STEPS {
         let record = ClaimRecord::parse(context.newest(object));
-        let seen = observe::observe(context, &record).await?;
-        let step = next_step(&record.claim, &seen, &limits(context, &record), clock::now());
+        let now = clock::now();
+        let seen = observe::observe(context, &record, now).await?;
+        let step = next_step(&record.claim, &seen, &limits(context, &record), now);
         let next = match step {
             Step::Wait { until, reason } => {
                 status::waiting(context, &record, &seen, &reason).await?;

@@ -1,7 +1,8 @@
 //! NodePools: whether each can be used, and how much it has.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
@@ -22,12 +23,16 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// A burst of changes is written once.
 const SETTLE: Duration = Duration::from_millis(500);
 
+/// When the sums of each pool were last written.
+type Counted = HashMap<String, Instant>;
+
 /// Looks at all pools for ever.
 pub(crate) async fn run(context: Arc<Context>) {
+    let mut counted = HashMap::new();
     loop {
         let pools: Vec<_> = context.view().pools().filter(|pool| pool.is_ours()).cloned().collect();
         for pool in pools {
-            if let Err(error) = look(&context, &pool).await {
+            if let Err(error) = look(&context, &mut counted, &pool).await {
                 tracing::warn!(pool = pool.name_any(), error = %chain(&error), "pool not written");
             }
         }
@@ -36,7 +41,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     }
 }
 
-async fn look(context: &Context, pool: &NodePool) -> Result<(), kube::Error> {
+async fn look(context: &Context, counted: &mut Counted, pool: &NodePool) -> Result<(), kube::Error> {
     let look = Look { generation: pool.metadata.generation, now: Timestamp::now() };
     let mut status = pool.status.clone().unwrap_or_default();
     let created = pool.creation_timestamp().map_or(look.now, |at| at.0);
@@ -59,7 +64,13 @@ async fn look(context: &Context, pool: &NodePool) -> Result<(), kube::Error> {
     count(context, pool, &mut status);
     let was_ready = condition::is_true(pool.conditions(), condition::READY);
     let is_ready = condition::is_true(&status.conditions, condition::READY);
-    write(context, pool, &status).await?;
+    // Sums move with every machine; conditions are news at once (NPL-3).
+    let news = status.conditions != pool.conditions();
+    let due = counted.get(&pool.name_any()).is_none_or(|at| at.elapsed() >= AGAIN);
+    if news || due {
+        counted.insert(pool.name_any(), Instant::now());
+        write(context, pool, &status).await?;
+    }
     if is_ready && !was_ready {
         context.wake.pods.notify_one();
     }

@@ -229,6 +229,7 @@ pub(crate) async fn release(context: &Context, record: &ClaimRecord) -> Result<N
         join::forget(context, &record.claim.uid).await.map_err(|error| Error::Join(Box::new(error)))?;
     }
     patch::let_go(context, record).await?;
+    context.released(&record.claim.uid);
     context.metrics.terminated(record.pool.as_deref());
     tracing::info!("claim released");
     Ok(Next::After(super::POLL))

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use scarpenter_api::condition::{self, Status};
 use scarpenter_api::{node, pod, reason};
-use scarpenter_core::lifecycle::{MachineSeen, NodeFacts, NodeSeen, Seen};
+use scarpenter_core::lifecycle::{MachineSeen, NodeFacts, NodeSeen, Seen, Time};
 use scarpenter_core::name::Vendor;
 use scarpenter_index::{ClaimRecord, NodeRecord, PodRecord};
 
@@ -17,13 +17,14 @@ use crate::context::Context;
 use crate::{clock, join};
 
 /// Looks at all that the next step may depend on; reads only.
-pub(crate) async fn observe(context: &Context, record: &ClaimRecord) -> Result<Seen, Error> {
+pub(crate) async fn observe(context: &Context, record: &ClaimRecord, now: Time) -> Result<Seen, Error> {
     let claim = &record.claim;
     let mut node = node_seen(context, record);
     if let NodeSeen::One(facts) = &mut node
         && claim.deleted.is_some()
         && claim.terminating.is_none()
-        && facts.disrupted.is_some()
+        // Before that it waits in any case; the step is decided at the same `now`.
+        && facts.disrupted.is_some_and(|since| now >= since.after(context.settings.drain_delay))
         && facts.pods == 0
     {
         facts.pods = count_holding(context, &node_name(context, record)).await?;
