@@ -26,6 +26,7 @@ mod objects;
 mod parts;
 mod pods;
 mod scrape;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -83,7 +84,10 @@ pub async fn play<T>(
         Ok(value) => stage.until_nothing_is_left().await.map(|()| value),
         Err(error) => Err(error),
     };
-    let outcome = outcome.map_err(|error| error.context(stage.words()));
+    let outcome = match outcome {
+        Err(error) => Err(error.context(stage.words().await)),
+        outcome => outcome,
+    };
     let swept = stage.strike().await;
     outcome.and_then(|value| swept.map(|()| value))
 }
@@ -197,15 +201,6 @@ impl Stage {
             Ok(if left.is_nothing() { Ok(()) } else { Err(left.to_string()) })
         })
         .await
-    }
-
-    /// The last lines of every process.
-    fn words(&self) -> String {
-        let controllers = self.controllers.iter().map(|controller| &controller.process);
-        let logs = self.sim.iter().chain(controllers).map(|process| {
-            format!("--- the last lines of {}:\n{}", process.name(), process.log_tail(LOG_LINES))
-        });
-        logs.collect::<Vec<_>>().join("\n")
     }
 
     /// Ends the processes, then removes what the trial put into the cluster.
