@@ -6,13 +6,15 @@ use std::time::Duration;
 use anyhow::Context;
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ListParams, WatchEvent, WatchParams};
+use k8s_openapi::api::core::v1::{Node, Secret};
+use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
+use scarpenter_core::label;
 use scarpenter_playground::ControlPlane;
 use scarpenter_tests::harness::Trials;
 use scarpenter_tests::scene::chaos;
 use scarpenter_tests::stage::{Setting, Stage, Want};
+use serde_json::json;
 
 use crate::scene;
 
@@ -20,6 +22,7 @@ pub(crate) fn add(trials: &mut Trials) {
     trials.add("a_controller_that_is_killed_again_and_again_loses_and_doubles_nothing", killed_controllers);
     trials.add("a_second_controller_takes_over_from_a_killed_leader", killed_leader);
     trials.add("what_a_killed_controller_left_of_its_self_test_goes_with_the_next", killed_self_test);
+    trials.add("a_node_whose_disruption_never_came_to_its_end_goes_all_the_same", stale_taint);
     trials.add("a_plugin_that_is_killed_and_started_again_has_its_machines", killed_plugin);
 }
 
@@ -108,6 +111,23 @@ async fn killed_self_test(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
         stage.kill_controller("controller");
         stage.start_controller()?;
         stage.until_ready().await?;
+        stage.until_nothing_is_left().await
+    })
+    .await
+}
+
+/// The taint counts against the pool's budget, of which one node is all.
+async fn stale_taint(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    scene(plane, Setting::default(), async |stage| {
+        stage.start_controller()?;
+        stage.create(&[Want::exact("one", 0).for_seconds(3)]).await?;
+        stage.until_running(1).await?;
+        let nodes: Api<Node> = Api::all(stage.client().clone());
+        let node = nodes.list(&ListParams::default()).await?.items.remove(0);
+        let taints = json!([{"key": label::DISRUPTED_TAINT, "effect": "NoSchedule"}]);
+        let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+        nodes.patch(&node.name_any(), &PatchParams::default(), &patch).await?;
+        stage.until_ran(1).await?;
         stage.until_nothing_is_left().await
     })
     .await

@@ -31,8 +31,8 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Looks for empty nodes for ever.
 pub(crate) async fn run(context: Arc<Context>) {
     let mut empties = Empties::default();
-    heal(&context).await;
     loop {
+        heal(&context).await;
         tokio::time::sleep(EVERY).await;
         let (nodes, budgets) = facts(&context);
         let verdict = empties.look(&nodes, &budgets, context.settings.validation_delay, clock::now());
@@ -53,7 +53,8 @@ pub(crate) async fn run(context: Arc<Context>) {
     }
 }
 
-/// After a restart, a node that was tainted for a disruption that never came to its end loses the taint (DIS-2).
+/// A node that was tainted for a disruption that never came to its end loses the taint (DIS-2): the process that
+/// tainted it was killed or met an error, since between two looks none is under way. It would count against its budget.
 async fn heal(context: &Context) {
     let stale: Vec<(String, ClaimRecord)> = {
         let view = context.view();

@@ -103,22 +103,26 @@ async fn lead(
     let mut tasks = tokio::task::JoinSet::new();
     let (synced, mut all_synced) = signal::channel(0usize);
     tasks.spawn({
-        let context = Arc::clone(context);
+        let (context, synced) = (Arc::clone(context), synced.clone());
         async move { watch::run(&context, &synced).await }
     });
     for vendor in context.vendors.names() {
         tasks.spawn(vendors::watch_health(Arc::clone(context), vendor.clone()));
         tasks.spawn(vendors::watch_machines(Arc::clone(context), vendor));
     }
-    // Nothing is decided before every kind has been listed once.
+    // No claim is looked at before every other kind has been listed once.
     tokio::select! {
         _ = all_synced.wait_for(|count| *count == watch::KINDS) => {}
         () = shutdown.cancelled() => return Ok(()),
     }
+    let stopped = shutdown.clone().cancelled_owned();
+    let lives = tokio::spawn(lifecycle::run(Arc::clone(context), woken, synced, stopped));
+    // Without the claims that are in flight, a pass would buy them again.
+    tokio::select! {
+        _ = all_synced.wait_for(|count| *count == watch::KINDS_AND_CLAIMS) => {}
+        () = shutdown.cancelled() => {}
+    }
     tracing::info!("caches synced");
-    let stop = shutdown.clone();
-    let lives =
-        tokio::spawn(lifecycle::run(Arc::clone(context), woken, async move { stop.cancelled().await }));
     tasks.spawn(class::run(Arc::clone(context), config));
     tasks.spawn(pool::run(Arc::clone(context)));
     tasks.spawn(csr::run(Arc::clone(context)));

@@ -58,10 +58,11 @@ pub(crate) enum Next {
 pub(crate) async fn run(
     context: Arc<Context>,
     woken: UnboundedReceiver<String>,
+    synced: watch::Synced,
     shutdown: impl Future<Output = ()> + Send + Sync + 'static,
 ) {
     let (reader, writer) = reflector::store();
-    let claims = watch::claims(Arc::clone(&context)).reflect(writer).applied_objects();
+    let claims = watch::claims(Arc::clone(&context), synced).reflect(writer).applied_objects();
     let woken = UnboundedReceiverStream::new(woken).map(|name| ObjectRef::<NodeClaim>::new(&name));
     drain(
         Controller::for_stream(claims, reader)

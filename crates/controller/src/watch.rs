@@ -19,8 +19,10 @@ use crate::context::Context;
 /// One kind's first complete list has arrived.
 pub(crate) type Synced = signal::Sender<usize>;
 
-/// How many kinds are watched here.
+/// How many kinds [`run`] watches.
 pub(crate) const KINDS: usize = 5;
+/// The same and [`claims`].
+pub(crate) const KINDS_AND_CLAIMS: usize = KINDS + 1;
 
 fn events<K>(client: &Client) -> impl Stream<Item = watcher::Result<Event<K>>> + use<K>
 where
@@ -193,15 +195,24 @@ pub(crate) async fn run(context: &Context, synced: &Synced) {
 }
 
 /// A stream of claims that also feeds the view; the controller of claims reads it.
-pub(crate) fn claims(context: Arc<Context>) -> impl Stream<Item = watcher::Result<Event<NodeClaim>>> {
+pub(crate) fn claims(
+    context: Arc<Context>,
+    synced: Synced,
+) -> impl Stream<Item = watcher::Result<Event<NodeClaim>>> {
     let mut names = BTreeSet::new();
+    let mut first = true;
     events::<NodeClaim>(&context.client).inspect(move |event| match event {
         Ok(Event::Init) => names.clear(),
         Ok(Event::InitApply(claim)) => {
             names.insert(claim.name_any());
             take(&context, claim);
         }
-        Ok(Event::InitDone) => context.view().keep_claims(&std::mem::take(&mut names)),
+        Ok(Event::InitDone) => {
+            context.view().keep_claims(&std::mem::take(&mut names));
+            if std::mem::take(&mut first) {
+                synced.send_modify(|count| *count += 1);
+            }
+        }
         Ok(Event::Apply(claim)) => take(&context, claim),
         Ok(Event::Delete(claim)) => {
             context.view().remove_claim(claim);
