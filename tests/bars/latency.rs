@@ -38,7 +38,7 @@ impl Sample {
     }
 }
 
-/// Creates a pod, waits until it runs, and only then creates the next.
+/// Creates a pod, waits until it ran, and only then creates the next.
 pub(crate) async fn one_after_another(stage: &mut Stage, pods: usize) -> anyhow::Result<Latency> {
     stage.start_controller()?;
     stage.until_ready().await?;
@@ -49,7 +49,7 @@ pub(crate) async fn one_after_another(stage: &mut Stage, pods: usize) -> anyhow:
     for index in 0..pods {
         let name = format!("p{index}");
         stage.create(&[Want::exact(&name, index)]).await?;
-        stage.until_running(index + 1).await?;
+        stage.until_ran(index + 1).await?;
         let received = received(stage, &mut known).await?;
         let life = stage.lives().of(&name);
         let since = |at: Option<u64>, what: &str| {
@@ -59,7 +59,6 @@ pub(crate) async fn one_after_another(stage: &mut Stage, pods: usize) -> anyhow:
         from_unschedulable.push(since(life.unschedulable, "Unschedulable")?);
         from_created.push(since(life.created, "created")?);
     }
-    stage.until_ran(pods).await?;
     stage.until_nothing_is_left().await?;
     stage.ledger()?.demand_at_most_one_each(pods)?;
     let requests = Requests::scrape(port).await?.since(&before);
