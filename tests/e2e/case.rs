@@ -34,7 +34,7 @@ pub(crate) async fn together(
         let outcome = case.await;
         let seconds = began.elapsed().as_secs_f64();
         eprintln!("    {name}: {} after {seconds:.1} s", if outcome.is_ok() { "ok" } else { "FAILED" });
-        outcome.err().map(|error| format!("{name}: {error:?}"))
+        outcome.err().map(|error| format!("{name}: {error:#}"))
     });
     let failed: Vec<String> = join_all(played).await.into_iter().flatten().collect();
     ensure!(failed.is_empty(), "{} cases failed:\n\n{}", failed.len(), failed.join("\n\n"));

@@ -80,7 +80,7 @@ impl Shared {
         self.runtime.block_on(async {
             let plane = self.plane.get_or_init(|| start(self.options.clone())).await.clone()?;
             match tokio::time::timeout(TRIAL_ENDS_WITHIN, trial(plane)).await {
-                Ok(outcome) => outcome.map_err(|error| Failed::from(format!("{error:?}"))),
+                Ok(outcome) => outcome.map_err(|error| Failed::from(format!("{error:#}"))),
                 Err(_) => {
                     Err(Failed::from(format!("hangs: not done after {} s", TRIAL_ENDS_WITHIN.as_secs())))
                 }
