@@ -1,0 +1,122 @@
+//! The real Keeper's recorded answers, and the real catalog played by our Keeper. Not run where they are not at hand.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use flate2::read::GzDecoder;
+
+use super::super::client::Sink as _;
+use super::super::fetch::SCORE;
+use super::super::list::{List, Rows, Shape};
+use super::played::from_database;
+use super::*;
+use crate::testing::real_catalog;
+
+fn folder(test: &str) -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let shared = std::env::var_os("SCARPENTER_SHARED").map_or(beside, PathBuf::from);
+    let folder = shared.join("keeper/responses");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    // Not `eprintln`, which the test harness keeps to itself.
+    let line = format!("not run: {test} needs keeper/responses in the folder that SCARPENTER_SHARED names\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    None
+}
+
+fn recording(folder: &Path, name: &str) -> Vec<u8> {
+    let plain = folder.join(format!("{name}.json"));
+    if plain.is_file() {
+        return std::fs::read(plain).unwrap();
+    }
+    let packed = std::fs::File::open(folder.join(format!("{name}.json.gz"))).unwrap();
+    let mut body = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut body).unwrap();
+    body
+}
+
+/// Some recorded lists that are not long, to be changed.
+pub(super) fn recordings() -> &'static [Vec<u8>] {
+    static ALL: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let Some(folder) = folder("changed recordings") else { return Vec::new() };
+        let names = [
+            "server_prices_aws_c8a.large",
+            "server_prices_alicloud_cny",
+            "servers_gpu",
+            "benchmark_configs",
+            "regions_hcloud",
+            "servers_monthly_upcloud",
+            "error_422_unknown_vendor",
+            "healthcheck",
+            "stats",
+        ];
+        names.iter().map(|name| recording(&folder, name)).collect()
+    })
+}
+
+fn read(shape: &Shape, body: &[u8]) -> Rows {
+    let mut list = List::new(shape);
+    body.chunks(16_000).for_each(|chunk| list.feed(chunk).unwrap());
+    list.end().unwrap()
+}
+
+#[test]
+fn every_row_of_every_recorded_table_and_price_list_can_be_read() {
+    let Some(folder) = folder("every recorded row") else { return };
+    let price = Shape::of(&PriceRow::TABLE, |row| PriceRow::read(row).price);
+    let scored = Shape::new(&SCORE, |row| (row.text(0).len(), row.text(1).len(), row.number(2)));
+    for (name, shape, count) in [
+        ("table_region", Shape::of(&RegionRow::TABLE, |row| RegionRow::read(row).active), 253),
+        ("table_zone", Shape::of(&ZoneRow::TABLE, |row| ZoneRow::read(row).active), 562),
+        ("table_server", Shape::of(&ServerRow::TABLE, |row| ServerRow::read(row).vcpus), 5833),
+        ("server_prices_hcloud_all", price.clone(), 70),
+        ("server_prices_gcp_spot_us-central1", price.clone(), 20),
+        ("server_prices_default", price.clone(), 25),
+        ("server_prices_inactive_server", price.clone(), 10),
+        ("server_prices_aws_spot_us-west-2", price, 0),
+        ("servers_aws_us-west-2_passmark_st", scored.clone(), 25),
+        ("servers_geekbench_single", scored.clone(), 1),
+        ("servers_unknown_benchmark_id", scored, 3),
+    ] {
+        let rows = read(&shape, &recording(&folder, name));
+        assert_eq!((rows.count, rows.bad, rows.first_bad.as_str()), (count, 0, ""), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn recorded_tables_and_the_real_prices_give_the_catalog_of_the_database() {
+    const VENDORS: [&str; 4] = ["hcloud", "ovh", "upcloud", "vultr"];
+    let test = "the catalog of recorded answers";
+    let (Some(folder), Some(path)) = (folder(test), real_catalog(test)) else { return };
+    let mut data = from_database(&path);
+    data.prices.retain(|row| VENDORS.iter().any(|vendor| row["vendor_id"] == *vendor));
+    let played = Played::of(data).await;
+    for (target, name) in [
+        ("/healthcheck", "healthcheck"),
+        ("/stats", "stats"),
+        ("/table/region", "table_region"),
+        ("/table/zone", "table_zone"),
+        ("/table/server", "table_server"),
+        ("/benchmark_configs", "benchmark_configs"),
+    ] {
+        played.verbatim(target, recording(&folder, name));
+    }
+    let fetched = load(&played).await.unwrap();
+    let read = crate::open_sqlite(&path, &rates()).unwrap();
+    let of_vendors = |catalog: &Catalog| -> Vec<String> {
+        let lines = lines(catalog).into_iter();
+        lines.filter(|line| VENDORS.iter().any(|vendor| line.starts_with(vendor))).collect()
+    };
+    assert_eq!(of_vendors(&fetched), of_vendors(&read));
+    assert_eq!(of_vendors(&fetched).len(), lines(&fetched).len());
+    let (mut fetched, mut read) = (types(&fetched), types(&read));
+    fetched.sort();
+    read.sort();
+    assert_eq!(fetched.len(), read.len());
+    for (fetched, read) in fetched.iter().zip(&read) {
+        assert_eq!(fetched, read);
+    }
+}
