@@ -1,5 +1,9 @@
 //! Label, annotation and taint keys that scarpenter reads or writes, and the rule for label values.
 
+mod short;
+
+pub use short::{full_key, nearest_key, short_key, short_keys};
+
 /// `karpenter.sh/nodepool`: the pool that a claim or node belongs to.
 pub const NODEPOOL: &str = "karpenter.sh/nodepool";
 /// `karpenter.sh/capacity-type`: `on-demand` or `spot`.

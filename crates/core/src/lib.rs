@@ -8,6 +8,8 @@ pub mod name;
 
 pub mod label;
 
+pub mod nearest;
+
 pub mod resources;
 
 pub mod kubelet;

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 mod value_set;
 
+pub mod parse;
+
 pub use value_set::ValueSet;
 
 /// Operators of node selector terms and of pool requirements.

@@ -2,7 +2,8 @@
 //!
 //! [`plan`] is one pass: pods from large to small, each to a place that exists or is being made,
 //! else to a claim of this pass, else to a new claim for the cheapest offering that fits.
-//! Within the heaviest pools that fit, pools of equal weight compete by price; ties break by vendor, region, zone, type.
+//! Within the heaviest pools that fit, pools of equal weight compete by price; of equal prices on-demand
+//! goes before spot, then vendor, region, zone and type decide.
 //! What a pool's limits and the two caps allow is reserved as claims are made, so a plan never goes over.
 //!
 //! **Architecture invariant:** no clock, no randomness, no vendor's name; equal input gives an equal plan.
@@ -14,7 +15,6 @@ mod claim;
 mod ground;
 mod input;
 mod market;
-mod nearest;
 mod output;
 mod pass;
 mod places;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use scarpenter_core::label;
+use scarpenter_core::nearest::nearest;
 use scarpenter_core::requirements::{Requirement, Requirements, ValueSet};
 use scarpenter_core::snapshot::{Bits, Selection};
 
 use super::{Case, Table};
-use crate::nearest::nearest;
 use crate::words::{count, list, said};
 
 /// So many examples of what there is are named.

@@ -1,8 +1,11 @@
+//! The name that was probably meant.
+
 /// The candidate that is the fewest edits away from `word`; of equals the first in text order.
 ///
 /// Of two names with a domain, the part behind the `/` decides when the whole is further off,
 /// so a name without its domain is found too.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+#[must_use]
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     candidates.into_iter().min_by_key(|candidate| (distance(word, candidate), *candidate))
 }
 
@@ -36,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_hand_is_found() {
-        let keys = scarpenter_core::label::WELL_KNOWN;
+        let keys = crate::label::WELL_KNOWN;
         for (word, expected) in [
             ("node.kubernetes.io/instancetype", "node.kubernetes.io/instance-type"),
             ("instance-type", "node.kubernetes.io/instance-type"),
