@@ -24,6 +24,12 @@ impl Bits {
         out
     }
 
+    /// What its numbers are below.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.len
+    }
+
     /// Adds `number`, which is below the length.
     pub fn insert(&mut self, number: usize) {
         debug_assert!(number < self.len, "numbers of a set are below its length");
@@ -45,6 +51,13 @@ impl Bits {
     pub fn and(&mut self, other: &Self) {
         for (word, theirs) in self.words.iter_mut().zip(&other.words) {
             *word &= theirs;
+        }
+    }
+
+    /// Keeps what is not in `other`.
+    pub fn and_not(&mut self, other: &Self) {
+        for (word, theirs) in self.words.iter_mut().zip(&other.words) {
+            *word &= !theirs;
         }
     }
 
@@ -147,6 +160,9 @@ mod tests {
         let mut odd = Bits::all(200);
         odd.retain(|n| n % 2 == 1);
         assert!(!even.meets(&odd));
+        let mut rest = Bits::all(200);
+        rest.and_not(&even);
+        assert_eq!(rest, odd);
         odd.or(&even);
         assert!(odd.is_full());
     }
