@@ -271,12 +271,12 @@ fn number<T: std::str::FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
 /// The address without what an address of a Keeper has not.
 fn base(address: &str) -> Result<Url, Error> {
     let wrong = |shown: &str, why| Error::Address { address: shown.to_owned(), why };
-    let Ok(mut url) = Url::parse(address.trim()) else {
+    let parsed = Url::parse(address.trim()).ok();
+    let Some(mut url) = parsed.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    else {
         // It may hold a password where we cannot see it.
-        return Err(wrong(
-            address.rsplit('@').next().unwrap_or_default(),
-            "write it in full, such as https://keeper.example.com",
-        ));
+        let shown = address.rsplit('@').next().unwrap_or_default();
+        return Err(wrong(shown, "write it in full, such as https://keeper.example.com"));
     };
     let named = !url.username().is_empty() || url.password().is_some();
     url.set_username("").ok();
@@ -284,9 +284,7 @@ fn base(address: &str) -> Result<Url, Error> {
     let queried = url.query().is_some() || url.fragment().is_some();
     url.set_query(None);
     url.set_fragment(None);
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        Err(wrong(url.as_str(), "it must begin with https:// or http://"))
-    } else if named {
+    if named {
         Err(wrong(url.as_str(), "a name and password do not belong into it"))
     } else if queried {
         Err(wrong(url.as_str(), "leave out what follows ? or #"))

@@ -44,7 +44,7 @@ pub(super) enum Fault {
     Silence,
     /// A field under another name.
     Renamed(&'static str),
-    /// A field as an object, in every row or in one.
+    /// A field of another type, in every row or in one.
     Typed(&'static str, bool),
     /// The right answer, after which the database is another one.
     NewDatabase,
@@ -203,7 +203,10 @@ fn spoiled(plain: Plain, fault: Option<Fault>) -> Response {
         }),
         Some(Fault::Typed(field, all)) => {
             let count = if all { rows.len() } else { 1 };
-            rows.iter_mut().take(count).for_each(|row| row[field] = json!(true));
+            rows.iter_mut().take(count).for_each(|row| {
+                let is_number = row[field].is_number() || row[field].is_null();
+                row[field] = if is_number { json!("7") } else { json!(7) };
+            });
         }
         _ => {}
     }
