@@ -1,6 +1,22 @@
 //! Which of the catalog's scores become labels.
 
-/// Benchmark id, value of its config's `cores` if it has a config, name of [`scarpenter_core::label::BENCHMARKS`].
+/// A measurement of Spare Cores that becomes a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Benchmark {
+    /// Its id there.
+    pub id: &'static str,
+    /// Value of `cores` in its config, which holds nothing else; `None` where the config is empty.
+    pub cores: Option<&'static str>,
+    /// Name of [`scarpenter_core::label::BENCHMARKS`].
+    pub name: &'static str,
+}
+
+/// The measurements that become labels, in the order of [`scarpenter_core::label::BENCHMARKS`].
+pub fn benchmarks() -> impl Iterator<Item = Benchmark> {
+    NAMES.into_iter().map(|(id, cores, name)| Benchmark { id, cores, name })
+}
+
+/// Id, cores, name.
 const NAMES: [(&str, Option<&str>, &str); 7] = [
     ("passmark:cpu_single_threaded_test", None, "passmark-single-thread"),
     ("passmark:cpu_mark", None, "passmark-cpu-mark"),

@@ -70,3 +70,51 @@ impl Reach {
         types.and(&sold);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offering::Price;
+
+    const TYPES: usize = 90;
+    const PLACES: usize = 100;
+
+    /// Type `t` is sold on demand in place `t`, and every tenth also by spot in place `t + 1`.
+    fn rows() -> Vec<Row> {
+        let row = |instance_type, place, capacity| Row {
+            price: Price::from_micro_usd(1),
+            place,
+            instance_type,
+            capacity,
+            terms: 0,
+        };
+        let types = 0..u32::try_from(TYPES).unwrap_or_default();
+        let spot = types.clone().step_by(10).map(|of| row(of, of + 1, CapacityType::Spot));
+        types.map(|of| row(of, of, CapacityType::OnDemand)).chain(spot).collect()
+    }
+
+    fn left(places: &[usize], capacities: &[CapacityType]) -> Vec<usize> {
+        let mut types = Bits::all(TYPES);
+        let mut chosen = Bits::none(PLACES);
+        places.iter().for_each(|place| chosen.insert(*place));
+        let reach = Reach::new(TYPES, PLACES, &rows());
+        reach.narrow(&mut types, &chosen, capacities.iter().copied());
+        types.iter().collect()
+    }
+
+    #[test]
+    fn of_few_places_only_what_is_sold_there_by_that_capacity_type_is_left() {
+        use CapacityType::{OnDemand, Spot};
+        assert_eq!(left(&[3, 11, 95], &[OnDemand]), [3, 11]);
+        assert_eq!(left(&[3, 11, 95], &[Spot]), [10]);
+        assert_eq!(left(&[3, 11, 95], &[OnDemand, Spot]), [3, 10, 11]);
+        assert!(left(&[3], &[]).is_empty() && left(&[], &[OnDemand, Spot]).is_empty());
+    }
+
+    #[test]
+    fn of_many_places_all_that_is_sold_by_that_capacity_type_is_left() {
+        let all: Vec<usize> = (0..PLACES).collect();
+        assert_eq!(left(&all, &[CapacityType::Spot]), (0..TYPES).step_by(10).collect::<Vec<_>>());
+        assert_eq!(left(&all, &[CapacityType::OnDemand]).len(), TYPES);
+    }
+}

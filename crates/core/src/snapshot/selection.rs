@@ -1,13 +1,16 @@
+use std::ops::Range;
+
 use crate::label;
 use crate::offering::CapacityType;
 use crate::requirements::{Requirements, ValueSet};
 
+use super::build::number;
 use super::{Bits, OfferingId, Row, Snapshot};
 
 /// Fewer offerings than this are gathered and sorted; more are met by walking all in price order.
 const GATHER: usize = 4096;
-/// So many types and fewer are looked at one by one.
-const FEW: usize = 32;
+/// Where one in so many types is left, or fewer, they are looked at one by one.
+const FEW: usize = 8;
 
 /// A set of offerings as what it was chosen by: types × places × capacity types, within a price.
 #[derive(Clone, Debug)]
@@ -41,7 +44,7 @@ impl Selection {
     }
 
     /// Capacity types that may be in it.
-    pub fn capacity_types(&self) -> impl Iterator<Item = CapacityType> {
+    pub fn capacity_types(&self) -> impl Iterator<Item = CapacityType> + Clone {
         let on_demand = self.on_demand.then_some(CapacityType::OnDemand);
         on_demand.into_iter().chain(self.spot.then_some(CapacityType::Spot))
     }
@@ -106,13 +109,11 @@ impl Snapshot {
                 let both = selection.price.as_ref().map_or_else(|| set.clone(), |own| own.intersect(set));
                 selection.price = Some(both);
             }
-            label::REGION | label::ZONE | label::UNIQUE_REGION | label::UNIQUE_ZONE | label::AWS_ZONE_ID => {
-                selection.places.retain(|place| set.allows(self.places[place].label(key)));
-            }
-            _ => match self.columns.get(key) {
-                Some(column) => selection.types.and(&column.select(set)),
-                None if set.allows(None) => {}
-                None => selection.types = Bits::none(self.types.len()),
+            _ => match (self.columns.get(key), self.place_columns.get(key)) {
+                (Some(column), _) => column.narrow(&mut selection.types, set),
+                (None, Some(column)) => column.narrow(&mut selection.places, set),
+                (None, None) if set.allows(None) => {}
+                (None, None) => selection.types = Bits::none(self.types.len()),
             },
         }
     }
@@ -147,26 +148,65 @@ impl Snapshot {
         Box::new(ids.into_iter().map(OfferingId))
     }
 
+    /// The cheapest offering of a selection.
+    #[must_use]
+    pub fn cheapest(&self, selection: &Selection) -> Option<OfferingId> {
+        self.first(selection, |_| true)
+    }
+
     /// The first offering of a selection, in price order, that `accept` takes.
     pub fn first(&self, selection: &Selection, accept: impl Fn(OfferingId) -> bool) -> Option<OfferingId> {
-        let few = selection.types.iter().nth(FEW).is_none();
-        if few {
-            return self.first_of_types(selection, accept).first().copied();
-        }
-        // Types are met in the order of their cheapest offering, so that of each only few offerings are looked at, and
-        // none of the types that are dearer than what was found.
-        let mut best: Option<u32> = None;
-        for id in self.cheapest_first.iter().map(|id| *id as usize).filter(|id| selection.types.contains(*id))
-        {
+        let mut types = selection.types.clone();
+        self.reach.narrow(&mut types, &selection.places, selection.capacity_types());
+        let within = self.within(selection.price.as_ref());
+        let accept = |id: u32| selection.takes(&self.rows[id as usize]) && accept(OfferingId(id));
+        let few = types.count() * FEW <= types.limit();
+        let first = match (few, within.start) {
+            (true, _) => self.first_of_few(&types, within, accept),
+            (false, 0) => self.first_of_many(&types, within.end, accept),
+            // Most types begin below the least price, so that their cheapest offering says nothing.
+            (false, _) => within.into_iter().find(|id| accept(*id)),
+        };
+        first.map(OfferingId)
+    }
+
+    /// Numbers of the offerings between the least and the greatest price that `set` allows.
+    fn within(&self, set: Option<&ValueSet>) -> Range<u32> {
+        let (least, most) = set.map_or((None, None), ValueSet::bounds);
+        let before = |price: i64| {
+            self.rows.partition_point(|row| i64::try_from(row.price.micro_usd()).is_ok_and(|own| own < price))
+        };
+        let start = least.map_or(0, before);
+        let end = most.and_then(|most| most.checked_add(1)).map_or(self.rows.len(), before);
+        number(start)..number(end)
+    }
+
+    fn first_of_few(&self, types: &Bits, within: Range<u32>, accept: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut best = within.end;
+        for id in types.iter() {
             let offerings = self.of_type(id);
-            if best.is_some_and(|best| offerings.first().is_none_or(|cheapest| *cheapest > best)) {
+            let start = offerings.partition_point(|id| *id < within.start);
+            let cheaper = offerings[start..].iter().copied().take_while(|id| *id < best);
+            best = cheaper.into_iter().find(|id| accept(*id)).unwrap_or(best);
+        }
+        (best < within.end).then_some(best)
+    }
+
+    /// Types are met in the order of their cheapest offering, so that of each only few offerings are looked at, and
+    /// none of the types that are dearer than what was found.
+    fn first_of_many(&self, types: &Bits, end: u32, accept: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut best = end;
+        for id in self.cheapest_first.iter().map(|id| *id as usize) {
+            let offerings = self.of_type(id);
+            if offerings.first().is_none_or(|cheapest| *cheapest >= best) {
                 break;
             }
-            let cheaper = offerings.iter().copied().take_while(|id| best.is_none_or(|best| *id < best));
-            let taken = |id: &u32| selection.takes(&self.rows[*id as usize]) && accept(OfferingId(*id));
-            best = cheaper.into_iter().find(taken).or(best);
+            if types.contains(id) {
+                let cheaper = offerings.iter().copied().take_while(|id| *id < best);
+                best = cheaper.into_iter().find(|id| accept(*id)).unwrap_or(best);
+            }
         }
-        best.map(OfferingId)
+        (best < end).then_some(best)
     }
 
     /// The first offering of each type of a selection, in price order, that `accept` takes.
