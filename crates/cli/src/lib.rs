@@ -4,13 +4,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod catalog;
 mod controller;
 mod crds;
 mod demo;
-mod logging;
 mod plan;
 mod provider;
 mod sweep;
+
+mod catalog_source;
+mod logging;
+mod print;
 
 /// A machine from any cloud for this pod.
 #[derive(Debug, Parser)]
@@ -28,6 +32,8 @@ enum Command {
     Sweep(sweep::Args),
     /// Say, offline, what would be bought for the pods of a file.
     Plan(plan::Args),
+    /// Fetch, search and show the catalog of what can be bought.
+    Catalog(catalog::Args),
     /// Print the custom resource definitions.
     Crds(crds::Args),
     /// Show the main job on a throw-away control plane with simulated machines.
@@ -57,6 +63,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Controller(args) => controller::run(args).await,
         Command::Sweep(args) => sweep::run(args).await,
         Command::Plan(args) => plan::run(args),
+        Command::Catalog(args) => catalog::run(args).await,
         Command::Crds(args) => crds::run(&args),
         Command::Demo(args) => demo::run(args).await,
         Command::Provider(args) => provider::run(args).await,

@@ -1,14 +1,14 @@
 //! `plan`: what would be bought for the pods of a file, offline.
 
-use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use scarpenter_catalog::{Catalog, Rate, Rates};
+use scarpenter_catalog::Catalog;
 use scarpenter_planner::{Caps, Input, Plan, Unavailable};
 
 use crate::BadInput;
+use crate::catalog_source::SourceArgs;
+use crate::print::{json, print};
 
 mod contract;
 mod documents;
@@ -35,12 +35,8 @@ pub(crate) struct Args {
     /// ScarpenterNodeClasses; without it, and without any in the pool file, the one of the built-in example.
     #[arg(long, value_name = "FILE")]
     nodeclass: Option<Source>,
-    /// A Spare Cores SQLite database; without it the built-in sample.
-    #[arg(long, value_name = "PATH")]
-    catalog: Option<PathBuf>,
-    /// US dollars for one unit of a currency, such as EUR=1.10; may be repeated.
-    #[arg(long = "rate", value_name = "CURRENCY=USD")]
-    rates: Vec<Rate>,
+    #[command(flatten)]
+    source: SourceArgs,
     /// Most machines, as the controller's option of this name; without it no cap.
     #[arg(long, value_name = "N")]
     max_machines: Option<u64>,
@@ -65,25 +61,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = inputs.plan();
     let text = match args.output {
         Output::Table => table::render(&plan),
-        Output::Json => {
-            serde_json::to_string_pretty(&PlanDocument::new(&plan)).context("write the plan as JSON")? + "\n"
-        }
+        Output::Json => json(&PlanDocument::new(&plan))?,
         Output::Yaml => {
             serde_saphyr::to_string(&PlanDocument::new(&plan)).context("write the plan as YAML")?
         }
     };
     print(&text)?;
     Ok(if plan.unplaced.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(SOME_UNPLACED) })
-}
-
-/// A reader that goes away early, such as `head`, is no failure.
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(anyhow::Error::new(error).context("write the plan"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Everything that the planner needs, read from files.
@@ -99,8 +83,8 @@ impl Inputs {
     fn read(args: &Args) -> anyhow::Result<Self> {
         let workloads = Workloads::read(&args.filename)?;
         let intent = Intent::read(args.nodepool.as_ref(), args.nodeclass.as_ref())?;
-        let catalog = catalog(args)?;
-        let mut notes = vec![catalog.report.to_string()];
+        let (catalog, mut notes) = args.source.read()?;
+        notes.push(catalog.report.to_string());
         notes.extend(intent.notes.clone());
         notes.extend(workloads.notes.clone());
         let caps = Caps { max_machines: args.max_machines, ..Caps::default() };
@@ -119,17 +103,6 @@ impl Inputs {
             caps: &self.caps,
             now: 0,
         })
-    }
-}
-
-fn catalog(args: &Args) -> anyhow::Result<Catalog> {
-    let mut rates = Rates::default();
-    for rate in &args.rates {
-        rates.set(rate.currency(), rate.usd())?;
-    }
-    match &args.catalog {
-        Some(path) => Ok(scarpenter_catalog::open_sqlite(path, &rates)?),
-        None => Ok(scarpenter_catalog::sample(&rates)),
     }
 }
 

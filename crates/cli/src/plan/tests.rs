@@ -150,7 +150,7 @@ fn planned(pods: &str) -> Plan {
     let inputs = Inputs {
         workloads: workloads(pods).unwrap(),
         intent: Intent::read(None, None).unwrap(),
-        catalog: scarpenter_catalog::sample(&Rates::default()),
+        catalog: scarpenter_catalog::sample(&scarpenter_catalog::Rates::default()),
         caps: Caps::default(),
         notes: Vec::new(),
     };
