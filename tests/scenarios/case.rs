@@ -241,5 +241,6 @@ fn instance_type(row: &TypeRow) -> InstanceType {
         cpu_manufacturer: String::new(),
         cpu_allocation: String::new(),
         benchmarks: score.into_iter().collect(),
+        hardware: Box::default(),
     }
 }

@@ -3,12 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::file::Flaw;
+
 /// A catalog that cannot be read. Single rows that are no offering are no error: [`crate::Report`] counts them.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing is there.
     #[error(
-        "there is no catalog at {}: give the path of a Spare Cores SQLite database, or none at all for the built-in sample",
+        "there is no catalog at {}: give the path of a Spare Cores SQLite database or of a snapshot file (.scc), or none at all \
+         for the built-in sample",
         path.display()
     )]
     Missing {
@@ -25,7 +28,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A folder, a socket, a device.
-    #[error("the catalog {} is not a file: give the path of the SQLite database itself", path.display())]
+    #[error("the catalog {} is not a file: give the path of the SQLite database or the snapshot file itself", path.display())]
     NotAFile {
         /// Where it is.
         path: PathBuf,
@@ -35,6 +38,36 @@ pub enum Error {
     EmptyFile {
         /// Where it is.
         path: PathBuf,
+    },
+    /// Neither of the two kinds of file that hold a catalog.
+    #[error(
+        "the catalog {} is neither a SQLite database nor a snapshot file of scarpenter's (.scc): unpack it if it is \
+         compressed, else fetch it again",
+        path.display()
+    )]
+    NotACatalog {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A snapshot file of ours that cannot be read.
+    #[error("the catalog {} {flaw}", path.display())]
+    Flawed {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        flaw: Flaw,
+    },
+    /// The operating system does not let us write it.
+    #[error(
+        "cannot write the catalog {}: check that its folder is there, has room, and that this user may write to it",
+        path.display()
+    )]
+    WriteFile {
+        /// Where it should be.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        source: io::Error,
     },
     /// Something else than SQLite, such as a compressed database or a web page.
     #[error("the catalog {} is not a SQLite database: unpack it if it is compressed, else fetch it again", path.display())]
@@ -84,7 +117,22 @@ pub enum Error {
         /// The table that is empty.
         table: &'static str,
     },
-    /// SQLite cannot read it for another reason, such as a lock.
+    /// Another program writes to it and lets nobody else in.
+    #[error(
+        "the catalog {} is locked by another program: wait until that has finished writing, or give a copy of the file",
+        path.display()
+    )]
+    Locked {
+        /// Where it is.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// A Keeper does not give it.
+    #[error(transparent)]
+    Keeper(#[from] crate::keeper::Error),
+    /// SQLite cannot read it for another reason.
     #[error("cannot read table {table} of the catalog {}", path.display())]
     ReadTable {
         /// Where it is.

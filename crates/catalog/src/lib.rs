@@ -1,9 +1,9 @@
 //! Reads offerings from a Spare Cores catalog and builds core's snapshot.
 //!
-//! Two sources: [`open_sqlite`] reads a database in the tables of sparecores-crawler, [`sample`] a small one that is
-//! part of the program.
-//! Both go the same way: raw rows, read cell by cell, are put together once into a [`Catalog`], where the vendors' ids
-//! become the names that pods use and every row that is no offering is left out and counted.
+//! [`open`] reads a file, which is a database in the tables of sparecores-crawler ([`open_sqlite`]) or a snapshot of our
+//! own ([`mod@file`]); [`sample`] reads the small snapshot that is part of the program.
+//! Rows of whatever source are put together once into a [`Catalog`], where the vendors' ids become the names that pods
+//! use and every row that is no offering is left out and counted.
 //!
 //! **Architecture invariant:** nothing here ranks or chooses, and nothing is guessed: a price in a currency without a
 //! rate, an unknown architecture or an unknown place makes no offering.
@@ -15,19 +15,28 @@ mod rows;
 
 mod assemble;
 mod benchmark;
+mod offers;
 mod place;
 mod report;
 
+pub mod file;
+pub mod keeper;
+mod look;
 mod sample;
+pub mod source;
 mod sqlite;
+
+pub mod store;
 
 use std::sync::Arc;
 
 use scarpenter_core::snapshot::Snapshot;
 
+pub use benchmark::{Benchmark, benchmarks};
 pub use error::Error;
 pub use rates::{BadRate, Rate, Rates};
-pub use report::{Reason, Report};
+pub use look::open;
+pub use report::{Provenance, Reason, Report};
 pub use sample::sample;
 pub use sqlite::open_sqlite;
 
@@ -38,6 +47,8 @@ pub struct Catalog {
     pub snapshot: Arc<Snapshot>,
     /// Where they are from, how old they are, and what was left out.
     pub report: Report,
+    /// Prices that become offerings once their rate is given.
+    pub(crate) unpriced: Arc<offers::Unpriced>,
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use jiff::civil::Date;
+
 const USD: &str = "USD";
 
 /// One currency's rate, written `EUR=1.10`.
@@ -10,6 +12,7 @@ const USD: &str = "USD";
 pub struct Rate {
     currency: String,
     usd: f64,
+    date: Option<Date>,
 }
 
 impl Rate {
@@ -28,7 +31,13 @@ impl Rate {
         if code == USD && usd.to_bits() != 1f64.to_bits() {
             return Err(BadRate::Dollar);
         }
-        Ok(Self { currency: code, usd })
+        Ok(Self { currency: code, usd, date: None })
+    }
+
+    /// The same with the day on which it was so.
+    #[must_use]
+    pub fn of(self, date: Date) -> Self {
+        Self { date: Some(date), ..self }
     }
 
     /// Three-letter code, upper case.
@@ -41,6 +50,12 @@ impl Rate {
     #[must_use]
     pub fn usd(&self) -> f64 {
         self.usd
+    }
+
+    /// The day on which it was so, where that is known.
+    #[must_use]
+    pub fn date(&self) -> Option<Date> {
+        self.date
     }
 }
 
@@ -88,11 +103,12 @@ pub enum BadRate {
 
 /// Rates by currency. The default knows USD alone and guesses nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rates(BTreeMap<String, f64>);
+pub struct Rates(BTreeMap<String, Rate>);
 
 impl Default for Rates {
     fn default() -> Self {
-        Self(BTreeMap::from([(USD.to_owned(), 1.0)]))
+        let dollar = Rate { currency: USD.to_owned(), usd: 1.0, date: None };
+        Self(BTreeMap::from([(USD.to_owned(), dollar)]))
     }
 }
 
@@ -109,20 +125,25 @@ impl Rates {
     /// US dollars for one unit of `currency`, if that is known.
     #[must_use]
     pub fn get(&self, currency: &str) -> Option<f64> {
-        self.0.get(currency).copied()
+        self.0.get(currency).map(Rate::usd)
+    }
+
+    /// All of them, by currency.
+    pub fn iter(&self) -> impl Iterator<Item = &Rate> {
+        self.0.values()
     }
 
     /// These rates, with those of `other` where both have one.
     #[must_use]
     pub fn overridden_by(mut self, other: &Self) -> Self {
-        self.0.extend(other.0.iter().map(|(currency, usd)| (currency.clone(), *usd)));
+        self.extend(other.iter().cloned());
         self
     }
 }
 
 impl Extend<Rate> for Rates {
     fn extend<T: IntoIterator<Item = Rate>>(&mut self, rates: T) {
-        self.0.extend(rates.into_iter().map(|rate| (rate.currency, rate.usd)));
+        self.0.extend(rates.into_iter().map(|rate| (rate.currency.clone(), rate)));
     }
 }
 
@@ -151,6 +172,17 @@ mod tests {
             (rates.get("EUR"), rates.get("CNY"), rates.get("USD")),
             (Some(1.2), Some(0.14), Some(1.0))
         );
+    }
+
+    #[test]
+    fn a_rate_that_is_given_goes_before_an_older_one_with_its_day() {
+        let day: Date = "2026-08-22".parse().unwrap();
+        let older: Rates = [Rate::new("EUR", 1.1).unwrap().of(day), Rate::new("CNY", 0.14).unwrap().of(day)]
+            .into_iter()
+            .collect();
+        let rates = older.overridden_by(&["EUR=2".parse::<Rate>().unwrap()].into_iter().collect());
+        let all: Vec<_> = rates.iter().map(|rate| (rate.currency(), rate.usd(), rate.date())).collect();
+        assert_eq!(all, [("CNY", 0.14, Some(day)), ("EUR", 2.0, None), ("USD", 1.0, None)]);
     }
 
     #[test]

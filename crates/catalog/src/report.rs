@@ -5,11 +5,16 @@ use std::fmt;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use scarpenter_core::snapshot::Snapshot;
+use serde::{Deserialize, Serialize};
+
+use crate::Rates;
 
 /// Why a row of the catalog is no offering.
 ///
 /// A price is counted once, under the first reason in this order that holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// A type that its vendor no longer sells.
     InactiveType,
@@ -17,7 +22,13 @@ pub enum Reason {
     OtherArch,
     /// A type without a name, vCPUs or memory, or a second one of the same name.
     BadType,
-    /// A price of a type that was left out, or that the catalog does not have.
+    /// A zone of a region that the catalog does not have.
+    NoRegion,
+    /// A price of a type that its vendor no longer sells.
+    OfInactiveType,
+    /// A price of a type that was left out for another reason.
+    OfOtherType,
+    /// A price of a type that the catalog does not have.
     NoType,
     /// A price in a region or zone that the catalog does not have.
     NoPlace,
@@ -31,12 +42,24 @@ pub enum Reason {
     OtherAllocation,
     /// A price by another unit than the hour.
     NotHourly,
-    /// Null, zero, negative, not a number, or too large to be one.
-    NoPrice,
+    /// A price that is null or no number.
+    NullPrice,
+    /// A price of zero.
+    ZeroPrice,
+    /// A price that is negative, not a number, infinite, or too small or large to be one.
+    BadPrice,
+    /// A price without the code of a currency.
+    NoCurrency,
     /// A price in a currency whose rate was not given.
     NoRate,
+    /// A price of what has another offering that is not dearer, as two datacenters of one location have.
+    Dearer,
+    /// A benchmark score that no longer counts.
+    InactiveScore,
     /// A benchmark score that is null, negative or not a number.
     BadScore,
+    /// A row of a Keeper's that cannot be read.
+    Unreadable,
 }
 
 impl Reason {
@@ -47,25 +70,71 @@ impl Reason {
             Self::InactiveType => "inactive types",
             Self::OtherArch => "types of another architecture",
             Self::BadType => "types without name or size",
-            Self::NoType => "prices of types left out",
+            Self::NoRegion => "zones of unknown regions",
+            Self::OfInactiveType => "prices of inactive types",
+            Self::OfOtherType => "prices of types left out otherwise",
+            Self::NoType => "prices of unknown types",
             Self::NoPlace => "prices in unknown places",
             Self::InactivePlace => "prices in closed places",
             Self::InactivePrice => "inactive prices",
             Self::OtherSystem => "prices of other systems",
             Self::OtherAllocation => "prices neither on demand nor spot",
             Self::NotHourly => "prices not by the hour",
-            Self::NoPrice => "prices null, zero or negative",
+            Self::NullPrice => "prices that are null",
+            Self::ZeroPrice => "prices of zero",
+            Self::BadPrice => "prices negative or absurd",
+            Self::NoCurrency => "prices in no currency",
             Self::NoRate => "prices in a currency without a rate",
+            Self::Dearer => "prices with a cheaper twin",
+            Self::InactiveScore => "inactive scores",
             Self::BadScore => "bad scores",
+            Self::Unreadable => "unreadable rows",
+        }
+    }
+}
+
+/// Whence a catalog's facts are, wherever they were read from last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provenance {
+    /// What gave them in the first place, such as a Keeper's address; never a secret, never a whole path.
+    pub source: String,
+    /// When that was, where it is known.
+    pub fetched: Option<Timestamp>,
+    /// What tells one state of the source from another: Keeper's database hash, or the SHA-256 of a file.
+    pub hash: Option<String>,
+    /// What prices in other currencies were turned into USD by.
+    pub rates: Rates,
+    /// Whose data it is and under which licence; goes where the data goes.
+    pub notice: String,
+}
+
+impl Provenance {
+    /// Facts of Spare Cores from `source`.
+    pub fn new(source: impl Into<String>) -> Self {
+        Self { source: source.into(), ..Self::default() }
+    }
+}
+
+impl Default for Provenance {
+    fn default() -> Self {
+        Self {
+            source: String::new(),
+            fetched: None,
+            hash: None,
+            rates: Rates::default(),
+            notice: "Spare Cores data (sparecores.com), CC BY-SA 4.0; keep this notice where the data goes"
+                .to_owned(),
         }
     }
 }
 
 /// What a catalog holds and what not. Prints as one line, or two when something was left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Path of the file, or what else it is from.
+    /// Path of the file, or what else it was read from just now.
     pub source: String,
+    /// What it was first fetched from, when, and at which rates.
+    pub provenance: Provenance,
     /// How many offerings there are.
     pub offerings: usize,
     /// How many types can be bought somewhere. The snapshot also holds those that cannot.
@@ -83,7 +152,24 @@ pub struct Report {
 impl Report {
     /// Counts a row that was left out.
     pub(crate) fn drop(&mut self, reason: Reason) {
-        *self.dropped.entry(reason).or_default() += 1;
+        self.drop_many(reason, 1);
+    }
+
+    /// Counts rows that were left out.
+    pub(crate) fn drop_many(&mut self, reason: Reason, count: usize) {
+        if count > 0 {
+            *self.dropped.entry(reason).or_default() += count;
+        }
+    }
+
+    /// Says of `snapshot` how much it holds and how old its prices are.
+    pub(crate) fn describe(&mut self, snapshot: &Snapshot) {
+        let bought = |of: &usize| snapshot.offerings_of(*of).next().is_some();
+        self.offerings = snapshot.len();
+        self.types = (0..snapshot.types().len()).filter(bought).count();
+        let (oldest, newest) = snapshot.observed().unzip();
+        [self.oldest, self.date] =
+            [oldest, newest].map(|time| Timestamp::from_millisecond(time?.millis()).ok());
     }
 
     /// Counts a price in a currency without a rate.

@@ -64,6 +64,7 @@ impl<'a> ZoneRow<'a> {
 }
 
 /// An instance type.
+#[derive(Default)]
 pub(crate) struct ServerRow<'a> {
     pub(crate) vendor: &'a str,
     pub(crate) id: &'a str,
@@ -80,6 +81,32 @@ pub(crate) struct ServerRow<'a> {
     pub(crate) gpu_manufacturer: &'a str,
     pub(crate) gpu_model: &'a str,
     pub(crate) active: bool,
+    /// Still sold, and known to end.
+    pub(crate) retiring: bool,
+    pub(crate) cpu_cores: Option<f64>,
+    pub(crate) cpu_ghz: Option<f64>,
+    pub(crate) cpu_family: &'a str,
+    pub(crate) cpu_model: &'a str,
+    /// JSON list of words.
+    pub(crate) cpu_flags: &'a str,
+    pub(crate) l1d_kib: Option<f64>,
+    pub(crate) l1i_kib: Option<f64>,
+    pub(crate) l2_kib: Option<f64>,
+    pub(crate) l3_kib: Option<f64>,
+    pub(crate) l3_total_kib: Option<f64>,
+    pub(crate) memory_actual_mib: Option<f64>,
+    pub(crate) gpu_memory_min_mib: Option<f64>,
+    pub(crate) gpu_memory_total_mib: Option<f64>,
+    pub(crate) gpu_family: &'a str,
+    /// JSON list of objects.
+    pub(crate) storages: &'a str,
+    /// In Gbit/s, of ovh in Mbit/s.
+    pub(crate) network_baseline: Option<f64>,
+    /// As the baseline.
+    pub(crate) network_peak: Option<f64>,
+    pub(crate) ipv4: Option<f64>,
+    /// In seconds.
+    pub(crate) time_to_start: Option<f64>,
 }
 
 impl<'a> ServerRow<'a> {
@@ -101,6 +128,25 @@ impl<'a> ServerRow<'a> {
             "gpu_manufacturer",
             "gpu_model",
             "status",
+            "cpu_cores",
+            "cpu_speed",
+            "cpu_family",
+            "cpu_model",
+            "cpu_flags",
+            "cpu_l1d_cache",
+            "cpu_l1i_cache",
+            "cpu_l2_cache",
+            "cpu_l3_cache",
+            "cpu_l3_cache_total",
+            "memory_amount_actual",
+            "gpu_memory_min",
+            "gpu_memory_total",
+            "gpu_family",
+            "storages",
+            "network_speed_baseline",
+            "network_speed_max",
+            "ipv4",
+            "average_time_to_start",
         ],
     };
 
@@ -121,6 +167,26 @@ impl<'a> ServerRow<'a> {
             gpu_manufacturer: cells.text(12),
             gpu_model: cells.text(13),
             active: is_active(cells.text(14)),
+            retiring: is_retiring(cells.text(14)),
+            cpu_cores: cells.number(15),
+            cpu_ghz: cells.number(16),
+            cpu_family: cells.text(17),
+            cpu_model: cells.text(18),
+            cpu_flags: cells.text(19),
+            l1d_kib: cells.number(20),
+            l1i_kib: cells.number(21),
+            l2_kib: cells.number(22),
+            l3_kib: cells.number(23),
+            l3_total_kib: cells.number(24),
+            memory_actual_mib: cells.number(25),
+            gpu_memory_min_mib: cells.number(26),
+            gpu_memory_total_mib: cells.number(27),
+            gpu_family: cells.text(28),
+            storages: cells.text(29),
+            network_baseline: cells.number(30),
+            network_peak: cells.number(31),
+            ipv4: cells.number(32),
+            time_to_start: cells.number(33),
         }
     }
 }
@@ -168,6 +234,8 @@ pub(crate) struct PriceRow<'a> {
     pub(crate) active: bool,
     /// UTC, without saying so.
     pub(crate) observed_at: &'a str,
+    /// JSON list of objects.
+    pub(crate) price_tiered: &'a str,
 }
 
 impl<'a> PriceRow<'a> {
@@ -185,6 +253,7 @@ impl<'a> PriceRow<'a> {
             "currency",
             "status",
             "observed_at",
+            "price_tiered",
         ],
     };
 
@@ -201,11 +270,16 @@ impl<'a> PriceRow<'a> {
             currency: cells.text(8),
             active: is_active(cells.text(9)),
             observed_at: cells.text(10),
+            price_tiered: cells.text(11),
         }
     }
 }
 
-/// The database writes `ACTIVE`, the Keeper `active`.
-fn is_active(status: &str) -> bool {
-    status.eq_ignore_ascii_case("active")
+/// The database writes `ACTIVE`, the Keeper `active`. What is planned for retirement is sold until then.
+pub(crate) fn is_active(status: &str) -> bool {
+    status.eq_ignore_ascii_case("active") || is_retiring(status)
+}
+
+pub(crate) fn is_retiring(status: &str) -> bool {
+    status.eq_ignore_ascii_case("planned_for_retirement")
 }

@@ -1,18 +1,24 @@
 //! Reads a Spare Cores database: the SQLite file that sparecores-crawler writes and the Keeper serves from.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
 use crate::assemble::Assembly;
+use crate::look::{self, Look};
+use crate::report::Provenance;
 use crate::rows::{Cells, PriceRow, RegionRow, ScoreRow, ServerRow, Table, ZoneRow};
 use crate::{Catalog, Error, Rates};
 
 const TABLES: [&Table; 5] =
     [&RegionRow::TABLE, &ZoneRow::TABLE, &ServerRow::TABLE, &ScoreRow::TABLE, &PriceRow::TABLE];
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// How long a writer is waited for.
+const BUSY: Duration = Duration::from_millis(500);
 
 /// Reads the catalog at `path`; nothing is written, and rows are read one at a time.
 ///
@@ -37,7 +43,11 @@ pub fn open_sqlite(path: &Path, rates: &Rates) -> Result<Catalog, Error> {
             return Err(Error::NoRows { path: path.to_owned(), table: table.name });
         }
     }
-    Ok(assembly.finish(path.display().to_string()))
+    let name = path.file_name().unwrap_or(path.as_os_str()).display();
+    let provenance = Provenance::new(format!("SQLite database {name}"));
+    let mut catalog = assembly.finish(provenance);
+    catalog.report.source = path.display().to_string();
+    Ok(catalog)
 }
 
 struct Database {
@@ -52,6 +62,7 @@ impl Database {
         let connection = Connection::open_with_flags(uri(path), flags)
             .map_err(|source| failure(path, "sqlite_schema", source))?;
         let database = Self { path: path.to_owned(), connection };
+        database.connection.busy_timeout(BUSY).map_err(|source| database.failure("sqlite_schema", source))?;
         // One transaction over all tables, so that a writer beside us cannot show half of its work.
         database
             .connection
@@ -118,36 +129,28 @@ fn failure(path: &Path, table: &'static str, source: rusqlite::Error) -> Error {
     let path = path.to_owned();
     match source.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Damaged { path, source },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Locked { path, source },
         _ => Error::ReadTable { path, table, source },
     }
 }
 
 /// What the file is, judged from its size and header, since SQLite's own words ("disk I/O error") tell a person little.
 fn check_file(path: &Path) -> Result<(), Error> {
-    let path_buf = || path.to_owned();
-    let unreadable = |source: std::io::Error| match source.kind() {
-        ErrorKind::NotFound => Error::Missing { path: path_buf() },
-        _ => Error::ReadFile { path: path_buf(), source },
-    };
-    let metadata = fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(Error::NotAFile { path: path_buf() });
+    let Look { len, start } = look::look(path)?;
+    if !is_sqlite(&start) {
+        return Err(Error::NotSqlite { path: path.to_owned() });
     }
-    if metadata.len() == 0 {
-        return Err(Error::EmptyFile { path: path_buf() });
-    }
-    let mut header = Vec::with_capacity(100);
-    File::open(path).map_err(unreadable)?.take(100).read_to_end(&mut header).map_err(unreadable)?;
-    let magic = b"SQLite format 3\0";
-    if !magic.starts_with(&header[..header.len().min(magic.len())]) {
-        return Err(Error::NotSqlite { path: path_buf() });
-    }
-    match expected_size(&header) {
-        Some(expected) if metadata.len() < expected => {
-            Err(Error::Truncated { path: path_buf(), bytes: metadata.len(), expected })
+    match expected_size(&start) {
+        Some(expected) if len < expected => {
+            Err(Error::Truncated { path: path.to_owned(), bytes: len, expected })
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a file that begins like this is a database, or was one before it was cut off.
+pub(crate) fn is_sqlite(start: &[u8]) -> bool {
+    !start.is_empty() && MAGIC.starts_with(&start[..start.len().min(MAGIC.len())])
 }
 
 /// Size of the database by its header; `None` where the header does not vouch for it.

@@ -9,7 +9,14 @@ use scarpenter_core::snapshot::Offering;
 use tempfile::TempDir;
 
 use crate::rows::{PriceRow, RegionRow, ScoreRow, ServerRow, Table, ZoneRow};
-use crate::{Catalog, Error, Rates, open_sqlite};
+use crate::{Catalog, Error, Rates, Report, open_sqlite};
+
+/// Table `server` with the columns that a test fills; the others are null.
+pub(crate) const SERVER: &str = "server (vendor_id, server_id, api_reference, family, vcpus, cpu_architecture, \
+    cpu_allocation, cpu_manufacturer, memory_amount, storage_size, storage_type, gpu_count, gpu_manufacturer, gpu_model, status)";
+/// Table `server_price` likewise.
+pub(crate) const PRICE: &str = "server_price (vendor_id, region_id, zone_id, server_id, operating_system, allocation, \
+    unit, price, currency, status, observed_at)";
 
 /// A database in a temporary folder, with the columns that are read and no constraints.
 pub(crate) struct TestDatabase {
@@ -67,12 +74,12 @@ impl TestDatabase {
                 region.0, zone.0, zone.1
             ));
             out.run(&format!(
-                "INSERT INTO server VALUES ('{vendor}', '{}', '{}', 'family', {}, 'X86_64', 'DEDICATED', 'AMD', {}, 0, NULL, 0.0, \
+                "INSERT INTO {SERVER} VALUES ('{vendor}', '{}', '{}', 'family', {}, 'X86_64', 'DEDICATED', 'AMD', {}, 0, NULL, 0.0, \
                  NULL, NULL, 'ACTIVE')",
                 server.0, server.1, server.2, server.3
             ));
             out.run(&format!(
-                "INSERT INTO server_price VALUES ('{vendor}', '{}', '{}', '{}', 'Linux', 'ONDEMAND', 'HOUR', {price}, \
+                "INSERT INTO {PRICE} VALUES ('{vendor}', '{}', '{}', '{}', 'Linux', 'ONDEMAND', 'HOUR', {price}, \
                  '{currency}', 'ACTIVE', '2026-08-22 03:50:12.000000')",
                 region.0, zone.0, server.0
             ));
@@ -128,6 +135,18 @@ pub(crate) fn lines(catalog: &Catalog) -> Vec<String> {
     let mut lines: Vec<String> = catalog.snapshot.offerings().map(line).collect();
     lines.sort();
     lines
+}
+
+/// Fails where two catalogs differ in any type, offering or fact about them, whatever they were read from.
+pub(crate) fn assert_same(have: &Catalog, want: &Catalog) {
+    assert_eq!(have.snapshot.types(), want.snapshot.types());
+    assert_eq!(have.snapshot.len(), want.snapshot.len());
+    for (have, want) in have.snapshot.offerings().zip(want.snapshot.offerings()) {
+        assert_eq!((have.key(), have.price(), have.terms()), (want.key(), want.price(), want.terms()));
+        assert_eq!((have.place(), have.labels()), (want.place(), want.labels()));
+    }
+    let without_source = |catalog: &Catalog| Report { source: String::new(), ..catalog.report.clone() };
+    assert_eq!(without_source(have), without_source(want));
 }
 
 /// The rates that tests use: round figures.

@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::name::Vendor;
 use crate::resources::{self, Resources};
 
+mod hardware;
+mod terms;
+
+pub use hardware::{CpuFlags, Hardware};
+pub use terms::{Currency, Money, Terms};
+
 /// How long the vendor promises the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -123,6 +129,8 @@ pub struct InstanceType {
     pub cpu_allocation: String,
     /// Scores by benchmark name of [`crate::label::BENCHMARKS`], rounded half up; absent when not measured.
     pub benchmarks: BTreeMap<&'static str, u64>,
+    /// What no label says.
+    pub hardware: Box<Hardware>,
 }
 
 impl InstanceType {

@@ -1,23 +1,32 @@
 //! The catalog at one instant, indexed: all that the planner sees of it.
 //!
-//! Offerings are numbered in the order in which they are chosen: by price, then vendor, region, zone, type,
-//! and on-demand before spot. So the smallest [`OfferingId`] of a set is the one to buy.
-//! Facts of a type are kept once a type, those of a place once a place; an offering is sixteen bytes beside its index.
+//! Offerings are numbered in the order in which they are chosen: by price, on-demand before spot, then vendor, region,
+//! zone and type. So the smallest [`OfferingId`] of a set is the one to buy.
+//! Facts of a type are kept once a type, those of a place once a place; an offering is one row of 24 bytes
+//! beside its index, and what choosing does not need (its price in the vendor's own currency, its cap, its age) stands
+//! apart.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::label;
+use crate::lifecycle::Time;
 use crate::name::Vendor;
-use crate::offering::{CapacityType, InstanceType, OfferingKey, Place, Price, place_labels};
+use crate::offering::{
+    CapacityType, Currency, InstanceType, Money, OfferingKey, Place, Price, Terms, place_labels,
+};
 
 mod bits;
 mod build;
 mod column;
+mod overlay;
+mod reach;
 mod selection;
+mod terms;
 
 pub use bits::Bits;
-pub use build::SnapshotBuilder;
+pub use build::{PlaceId, SnapshotBuilder};
+pub use overlay::{LiveOffering, LiveOfferings, Overlaid};
 pub use selection::{Selected, Selection};
 
 /// Index of an instance type in a [`Snapshot`].
@@ -54,6 +63,9 @@ pub struct Snapshot {
     of_type: Vec<u32>,
     cheapest_first: Vec<u32>,
     columns: column::Columns,
+    place_columns: column::Columns,
+    reach: reach::Reach,
+    terms: terms::TermsTable,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +74,8 @@ struct Row {
     place: u32,
     instance_type: u32,
     capacity: CapacityType,
+    /// Where its terms stand.
+    terms: u32,
 }
 
 #[derive(Debug)]
@@ -126,6 +140,13 @@ impl Snapshot {
         })
     }
 
+    /// When the oldest and the newest of its prices were seen.
+    #[must_use]
+    pub fn observed(&self) -> Option<(Time, Time)> {
+        let times = self.rows.iter().filter_map(|row| self.terms.observed(row.terms));
+        times.map(|time| (time, time)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    }
+
     /// Numbers of a type's offerings, in price order.
     fn of_type(&self, id: usize) -> &[u32] {
         &self.of_type[self.starts[id] as usize..self.starts[id + 1] as usize]
@@ -177,6 +198,33 @@ impl<'a> Offering<'a> {
     #[must_use]
     pub fn price(&self) -> Price {
         self.row.price
+    }
+
+    /// How its vendor states the price.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        self.snapshot.terms.get(self.row.terms)
+    }
+
+    /// Price per hour in the vendor's own currency.
+    #[must_use]
+    pub fn native_price(&self) -> Money {
+        self.terms().native
+    }
+
+    /// The most that a month costs in USD, where the vendor caps it, at the rate by which the hour was turned into USD.
+    #[must_use]
+    pub fn monthly_cap(&self) -> Option<Money> {
+        let Terms { native, monthly_cap_micro, .. } = self.terms();
+        let (cap, hour) = (u128::from(monthly_cap_micro?), u128::from(native.micro.max(1)));
+        let micro = (cap * u128::from(self.row.price.micro_usd()) + hour / 2) / hour;
+        Some(Money { micro: u64::try_from(micro).unwrap_or(u64::MAX), currency: Currency::USD })
+    }
+
+    /// When the price was seen.
+    #[must_use]
+    pub fn observed(&self) -> Option<Time> {
+        self.snapshot.terms.observed(self.row.terms)
     }
 
     /// Where its type stands in [`Snapshot::types`].

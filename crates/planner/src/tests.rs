@@ -53,6 +53,7 @@ fn instance_type(vendor: &str, name: &str, cpu: u32, arch: Arch, score: Option<u
         cpu_manufacturer: String::new(),
         cpu_allocation: "dedicated".to_owned(),
         benchmarks: score.map(|score| ("passmark-single-thread", score)).into_iter().collect(),
+        hardware: Box::default(),
     }
 }
 

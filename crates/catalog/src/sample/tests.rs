@@ -3,36 +3,25 @@
 //! To accept a change: `SCARPENTER_UPDATE=1 cargo test -p scarpenter-catalog sample`, and read the diff.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
 use scarpenter_core::offering::Arch;
 
 use super::*;
-use crate::benchmark;
-use crate::testing::{lines, real_catalog};
+use crate::rows::{PriceRow, RegionRow, ScoreRow, ServerRow, Table, ZoneRow};
+use crate::testing::{TestDatabase, assert_same, lines, real_catalog};
+use crate::{Provenance, Rate, open_sqlite};
 
-const HEADER: &str = "\
-# Built-in sample of the Spare Cores catalog: list prices and benchmark scores as they were on 2026-08-22 and before
-# (observed_at, UTC, says when each price was seen).
-#
-# Written by a test (src/sample/tests.rs) from a database in the tables of sparecores-crawler 0.8.5; not edited by hand.
-# Sources and licences:
-# - servers, regions, zones, benchmark scores, prices of hcloud, ovh, upcloud and vultr: Spare Cores data (sc-data-dumps,
-#   sc-inspector-data, sc-navigator-descriptions; sparecores.com), CC BY-SA 4.0. This file is under the same licence.
-#   Changed: a few rows and columns were taken out of many.
-# - prices of aws in us-east-1, of azure, gcp and alicloud: generated price tables of karpenter-provider-aws,
-#   karpenter-provider-azure, karpenter-provider-gcp and karpenter-provider-alibabacloud, Apache-2.0.
-# - prices of aws elsewhere: AWS's own price lists of 2025-04-04, by way of ec2.shop (MIT).
-# Where hcloud, ovh, upcloud and vultr sell at the same price in several places, a place is inferred in part.
-#
-# The two rates below are round figures, fixed on 2026-11-30 for this sample alone; they are no market rates.
-# `--rate EUR=…` and `--rate CNY=…` go before them.
-";
+const CREATED: &str = "2026-11-30T00:00:00Z";
+const SOURCE: &str = "a few rows of the Spare Cores catalog of 2026-08-22";
+const NOTICE: &str = "servers, places, scores and prices of hcloud, ovh, upcloud and vultr: Spare Cores data \
+    (sparecores.com), CC BY-SA 4.0, shortened; other prices: generated price tables of the Karpenter providers for AWS, \
+    Azure, Google Cloud and Alibaba Cloud, Apache-2.0, and AWS's own price lists by way of ec2.shop (MIT); keep this \
+    notice where the data goes";
 
-const RATES: [(&str, &str); 2] = [("CNY", "0.14"), ("EUR", "1.10")];
+/// Round figures for this sample alone, no market rates.
+const RATES: [(&str, f64); 2] = [("CNY", 0.14), ("EUR", 1.10)];
 
 /// Vendor, region, number of zones, types.
 const CHOSEN: [(&str, &str, usize, &str); 22] = [
@@ -98,95 +87,62 @@ const CHOSEN: [(&str, &str, usize, &str); 22] = [
     ("vultr", "ams", 1, "vc2-2c-4gb"),
 ];
 
-/// The sample's text, written anew from the whole catalog.
-fn write_sample(connection: &Connection) -> String {
-    let mut regions = BTreeSet::new();
-    let mut zones = BTreeSet::new();
-    let mut servers = BTreeSet::new();
-    let mut prices = BTreeSet::new();
-    for (vendor, region, zone_count, types) in CHOSEN {
+/// The sample made anew from the whole catalog.
+fn made_anew(whole: &Path) -> Catalog {
+    let database = TestDatabase::empty();
+    database.run(&format!("ATTACH 'file:{}?mode=ro&immutable=1' AS whole", whole.display()));
+    for (vendor, region, zones, types) in CHOSEN {
         for name in types.split_whitespace() {
-            let found = rows(
-                connection,
-                &PriceRow::TABLE,
-                "JOIN server USING (vendor_id, server_id) JOIN region USING (vendor_id, region_id) WHERE vendor_id = ?1 AND \
-                 region.api_reference = ?2 AND server.api_reference = ?3",
-                &[vendor, region, name],
-            );
-            let ids: BTreeSet<String> = found.iter().map(|row| row[2].clone()).collect();
-            let ids: Vec<_> = ids.into_iter().take(zone_count).collect();
-            assert_eq!(ids.len(), zone_count, "{vendor} {region} {name}");
-            for row in found.into_iter().filter(|row| ids.contains(&row[2])) {
-                regions.insert([row[0].clone(), row[1].clone()]);
-                zones.insert([row[0].clone(), row[1].clone(), row[2].clone()]);
-                servers.insert([row[0].clone(), row[3].clone()]);
-                prices.insert(row);
-            }
+            database.run(&format!(
+                "INSERT INTO server_price SELECT {} FROM whole.server_price WHERE vendor_id = '{vendor}'
+                 AND region_id = (SELECT region_id FROM whole.region WHERE vendor_id = '{vendor}' AND api_reference = '{region}')
+                 AND server_id = (SELECT server_id FROM whole.server WHERE vendor_id = '{vendor}' AND api_reference = '{name}')
+                 AND zone_id IN (SELECT DISTINCT zone_id FROM whole.server_price AS all_zones
+                     WHERE vendor_id = '{vendor}' AND region_id = server_price.region_id
+                     AND server_id = server_price.server_id ORDER BY zone_id LIMIT {zones})",
+                PriceRow::TABLE.columns.join(", ")
+            ));
         }
     }
-    let mut out = format!("{HEADER}\n[rate]\ncurrency\tusd\n");
-    for (currency, usd) in RATES {
-        writeln!(out, "{currency}\t{usd}").unwrap();
+    for (table, key) in [
+        (RegionRow::TABLE, "vendor_id, region_id"),
+        (ZoneRow::TABLE, "vendor_id, region_id, zone_id"),
+        (ServerRow::TABLE, "vendor_id, server_id"),
+        (ScoreRow::TABLE, "vendor_id, server_id"),
+    ] {
+        let Table { name, columns } = table;
+        let columns = columns.join(", ");
+        database.run(&format!(
+            "INSERT INTO {name} SELECT {columns} FROM whole.{name}
+             WHERE ({key}) IN (SELECT {key} FROM main.server_price)"
+        ));
     }
-    let mut section = |table: &Table, rows: Vec<Vec<String>>| {
-        writeln!(out, "\n[{}]\n{}", table.name, table.columns.join("\t")).unwrap();
-        rows.iter().for_each(|row| writeln!(out, "{}", row.join("\t")).unwrap());
-    };
-    let by_key = |table: &Table, condition: &str, key: &[String]| {
-        let key: Vec<&str> = key.iter().map(String::as_str).collect();
-        rows(connection, table, condition, &key)
-    };
-    let region =
-        |key: &[String; 2]| by_key(&RegionRow::TABLE, "WHERE vendor_id = ?1 AND region_id = ?2", key);
-    section(&RegionRow::TABLE, regions.iter().flat_map(region).collect());
-    let zone = |key: &[String; 3]| {
-        by_key(&ZoneRow::TABLE, "WHERE vendor_id = ?1 AND region_id = ?2 AND zone_id = ?3", key)
-    };
-    section(&ZoneRow::TABLE, zones.iter().flat_map(zone).collect());
-    let of_server = "WHERE vendor_id = ?1 AND server_id = ?2 ORDER BY 1, 2, 3, 4";
-    section(
-        &ServerRow::TABLE,
-        servers.iter().flat_map(|key| by_key(&ServerRow::TABLE, of_server, key)).collect(),
-    );
-    let scores = servers.iter().flat_map(|key| by_key(&ScoreRow::TABLE, of_server, key));
-    section(&ScoreRow::TABLE, scores.filter(|row| benchmark::name(&row[2], &row[3]).is_some()).collect());
-    section(&PriceRow::TABLE, prices.into_iter().collect());
-    out
+    let mut catalog = open_sqlite(&database.path(), &own_rates()).unwrap();
+    catalog.report.provenance = Provenance { notice: NOTICE.to_owned(), ..Provenance::new(SOURCE) };
+    catalog.report.provenance.rates = own_rates();
+    catalog
 }
 
-fn rows(connection: &Connection, table: &Table, rest: &str, arguments: &[&str]) -> Vec<Vec<String>> {
-    let columns: Vec<String> =
-        table.columns.iter().map(|column| format!("{}.{column}", table.name)).collect();
-    let sql = format!("SELECT {} FROM {} {rest}", columns.join(", "), table.name);
-    let cells = |row: &Row<'_>| {
-        (0..table.columns.len()).map(|i| row.get_ref(i).map(cell)).collect::<Result<Vec<_>, _>>()
-    };
-    let mut statement = connection.prepare(&sql).unwrap();
-    statement.query_map(rusqlite::params_from_iter(arguments), cells).unwrap().map(Result::unwrap).collect()
-}
-
-fn cell(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) => number.to_string(),
-        ValueRef::Text(text) => std::str::from_utf8(text).unwrap().to_owned(),
-        ValueRef::Null | ValueRef::Blob(_) => String::new(),
-    }
+fn own_rates() -> Rates {
+    let day = "2026-11-30".parse().unwrap();
+    RATES.into_iter().map(|(currency, usd)| Rate::new(currency, usd).unwrap().of(day)).collect()
 }
 
 #[test]
-fn every_row_of_the_sample_is_in_the_real_catalog() {
+fn the_sample_is_what_the_real_catalog_makes_of_it() {
     let Some(path) = real_catalog("the comparison of the sample with the real catalog") else { return };
-    let uri = format!("file:{}?mode=ro&immutable=1", path.display());
-    let written = write_sample(&Connection::open(uri).unwrap());
+    let anew = made_anew(&path);
+    let bytes = file::encode(&anew, CREATED.parse().unwrap());
     if std::env::var_os("SCARPENTER_UPDATE").is_some() {
-        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/data/sample.tsv"), &written).unwrap();
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/data/sample.scc"), &bytes).unwrap();
         return;
     }
-    for (number, (have, want)) in TEXT.lines().zip(written.lines()).enumerate() {
-        assert_eq!(have, want, "line {} of data/sample.tsv", number + 1);
-    }
-    assert_eq!(TEXT.len(), written.len());
+    assert_same(&sample(&Rates::default()), &anew);
+    // How it packs may change with the packer's version; what is in it may not.
+    assert_same(&file::decode(&bytes, "anew", &Rates::default()).unwrap(), &anew);
+    let line = BYTES.split(|byte| *byte == b'\n').next().unwrap();
+    let header: serde_json::Value = serde_json::from_slice(line).unwrap();
+    assert_eq!((&header["created"], &header["notice"]), (&CREATED.into(), &NOTICE.into()));
 }
 
 #[test]
@@ -239,16 +195,4 @@ fn a_rate_that_is_given_goes_before_the_sample_s_own() {
     assert!(
         lines.iter().any(|line| line == "alicloud cn-hangzhou/cn-hangzhou-b ecs.c8y.large on-demand 37366")
     );
-}
-
-#[test]
-fn a_sample_without_a_section_or_with_other_columns_is_refused() {
-    for (from, to, message) in [
-        ("[server_price]", "[prices]", "there is no [server_price]"),
-        ("currency\tusd", "currency\teur", "[rate] must have the columns [\"currency\", \"usd\"]"),
-        ("EUR\t1.10", "EUR\t0", "\"0\" is not a rate for EUR"),
-    ] {
-        let refused = read(&TEXT.replace(from, to), &Rates::default()).unwrap_err();
-        assert!(refused.starts_with(message), "{refused}");
-    }
 }

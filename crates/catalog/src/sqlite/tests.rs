@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use scarpenter_core::label;
-use scarpenter_core::offering::{Arch, CapacityType};
+use scarpenter_core::offering::{Arch, CapacityType, InstanceType};
 
 use super::*;
 use crate::Reason;
@@ -48,11 +48,12 @@ fn a_path_that_is_no_file_is_one_sentence_that_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(
         said(&folder.path().join("nothing.sqlite")),
-        "there is no catalog at <path>: give the path of a Spare Cores SQLite database, or none at all for the built-in sample"
+        "there is no catalog at <path>: give the path of a Spare Cores SQLite database or of a snapshot file (.scc), or none at \
+         all for the built-in sample"
     );
     assert_eq!(
         said(folder.path()),
-        "the catalog <path> is not a file: give the path of the SQLite database itself"
+        "the catalog <path> is not a file: give the path of the SQLite database or the snapshot file itself"
     );
 }
 
@@ -129,6 +130,16 @@ fn any_path_can_be_opened_and_nothing_is_written_beside_it() {
 }
 
 #[test]
+fn a_database_that_another_program_holds_is_said_to_be_locked() {
+    let database = TestDatabase::small().with("PRAGMA journal_mode = WAL; PRAGMA locking_mode = EXCLUSIVE");
+    database.run("UPDATE server_price SET price = 7");
+    assert_eq!(
+        said(&database.path()),
+        "the catalog <path> is locked by another program: wait until that has finished writing, or give a copy of the file"
+    );
+}
+
+#[test]
 fn rows_that_are_still_in_the_write_ahead_log_are_read() {
     let database = TestDatabase::small();
     let mode = "PRAGMA journal_mode = WAL; UPDATE server_price SET price = 7 WHERE vendor_id = 'aws'";
@@ -143,10 +154,15 @@ fn the_real_catalog_is_read_whole_and_nothing_is_lost_unseen() {
     let report = &catalog.report;
     assert_eq!(
         report.dropped,
-        BTreeMap::from([(Reason::InactiveType, 967), (Reason::OtherArch, 18), (Reason::NoType, 1421 + 205)]),
+        BTreeMap::from([
+            (Reason::InactiveType, 967),
+            (Reason::OtherArch, 18),
+            (Reason::OfInactiveType, 1421),
+            (Reason::OfOtherType, 205)
+        ]),
         "{report}"
     );
-    assert_eq!(report.offerings + report.dropped[&Reason::NoType], 85_523);
+    assert_eq!(report.offerings + 1421 + 205, 85_523);
     let bought = lines(&catalog);
     for line in [
         "hcloud fsn1/fsn1 ccx33 on-demand 443800",
@@ -192,6 +208,61 @@ fn facts_of_the_real_catalog_come_out_as_its_readme_says() {
     }
     let measured = catalog.snapshot.types().iter().filter(|of| !of.benchmarks.is_empty()).count();
     assert!(measured > 3000, "{measured}");
+}
+
+/// The figures are those that another reader counted by SQL (nodepool emission, section 8).
+#[test]
+fn the_real_catalog_s_machines_can_be_told_apart_by_what_they_are() {
+    let Some(path) = real_catalog("the counting of the real catalog's machines") else { return };
+    let catalog = open_sqlite(&path, &rates()).unwrap();
+    let count = |vendor: &str, region: &str, takes: &dyn Fn(&InstanceType) -> bool| {
+        let here = |of: &&InstanceType| of.vendor.as_str() == vendor && takes(of);
+        let sold_here = |index: usize| {
+            catalog.snapshot.offerings_of(index).map(|id| catalog.snapshot.offering(id)).any(|offering| {
+                offering.place().region == region && offering.capacity_type() == CapacityType::OnDemand
+            })
+        };
+        let types = catalog.snapshot.types().iter().zip(0..);
+        types.filter(|(of, index)| here(of) && sold_here(*index)).count()
+    };
+    let virginia = |takes: &dyn Fn(&InstanceType) -> bool| count("aws", "us-east-1", takes);
+    let middling = |of: &InstanceType| (2..=32).contains(&of.cpu);
+    assert_eq!(virginia(&|_| true), 1339);
+    assert_eq!(virginia(&|of| of.arch == Arch::Amd64), 943);
+    assert_eq!(virginia(&|of| middling(of) && of.hardware.cpu_flags.contains("amx_tile")), 94);
+    assert_eq!(virginia(&|of| middling(of) && of.hardware.cpu_flags.is_empty()), 73, "not measured");
+    let one_thread_a_core = |of: &InstanceType| of.hardware.cpu_cores.is_some_and(|cores| of.cpu <= cores);
+    assert_eq!(virginia(&|of| middling(of) && one_thread_a_core(of)), 249);
+    assert_eq!(virginia(&|of| of.hardware.local_storages >= 2), 226);
+    assert_eq!(count("hcloud", "fsn1", &|of| of.memory_mib >= 4096), 16, "4000 MiB are less than 4 GiB");
+    assert_eq!(count("hcloud", "fsn1", &|of| of.memory_mib * 10 >= 38 * 1024), 19);
+    let fast = |of: &InstanceType| of.hardware.network_baseline_mbps >= Some(4000);
+    assert_eq!(count("ovh", "GRA11", &fast), 38, "of 68 by plain SQL, where 4000 means megabits");
+    let shown = catalog.snapshot.types().iter().find(|of| of.name == "m7i.large").unwrap();
+    assert_eq!(shown.hardware.l3_kib, Some(105 * 1024));
+}
+
+#[test]
+fn prices_of_the_real_catalog_keep_their_currency_age_and_cap() {
+    let Some(path) = real_catalog("the terms of the real catalog's prices") else { return };
+    let catalog = open_sqlite(&path, &rates()).unwrap();
+    let mut capped = BTreeMap::new();
+    for offering in catalog.snapshot.offerings() {
+        let vendor = offering.instance_type().vendor.as_str();
+        let currency = match vendor {
+            "alicloud" => "CNY",
+            "hcloud" | "ovh" | "upcloud" => "EUR",
+            _ => "USD",
+        };
+        assert_eq!(offering.native_price().currency.as_str(), currency, "{vendor}");
+        assert!(offering.observed().is_some());
+        if offering.monthly_cap().is_some() {
+            *capped.entry(vendor).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(capped, BTreeMap::from([("upcloud", 140), ("vultr", 388)]));
+    let dev = catalog.snapshot.offerings().find(|of| of.instance_type().name == "2xCPU-4GB").unwrap();
+    assert_eq!(dev.native_price().micro * 672, dev.terms().monthly_cap_micro.unwrap());
 }
 
 #[test]

@@ -2,10 +2,16 @@ use std::collections::BTreeMap;
 
 use crate::label;
 use crate::name::Vendor;
-use crate::offering::{CapacityType, InstanceType, Place, Price};
+use crate::offering::{CapacityType, InstanceType, Place, Price, Terms};
 
 use super::column::{Column, Columns};
+use super::reach::Reach;
+use super::terms::TermsTable;
 use super::{PlaceData, Row, Snapshot, TypeId};
+
+/// A place that a [`SnapshotBuilder`] has given a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlaceId(u32);
 
 /// Collects types and offerings; [`SnapshotBuilder::build`] sorts and indexes them.
 ///
@@ -17,6 +23,7 @@ pub struct SnapshotBuilder {
     places: Vec<PlaceData>,
     by_place: BTreeMap<(Vendor, String, Option<String>), u32>,
     rows: Vec<Row>,
+    terms: TermsTable,
 }
 
 impl SnapshotBuilder {
@@ -29,15 +36,29 @@ impl SnapshotBuilder {
         })
     }
 
-    /// Adds an offering of a type. Of two with the same key the cheaper is kept.
-    pub fn offering(&mut self, id: TypeId, place: Place, capacity: CapacityType, price: Price) {
-        let vendor = &self.types[id.index()].vendor;
+    /// Adds a place of a vendor; the first of that region and zone is kept.
+    pub fn place(&mut self, vendor: &Vendor, place: Place) -> PlaceId {
         let key = (vendor.clone(), place.region.clone(), place.zone.clone());
-        let place = *self.by_place.entry(key).or_insert_with(|| {
+        let number = *self.by_place.entry(key).or_insert_with(|| {
             self.places.push(PlaceData::new(vendor.clone(), place));
             number(self.places.len() - 1)
         });
-        self.rows.push(Row { price, place, instance_type: id.0, capacity });
+        PlaceId(number)
+    }
+
+    /// Adds an offering whose price in USD is all that is known of it. Of two with the same key the cheaper is kept.
+    pub fn offering(&mut self, id: TypeId, place: Place, capacity: CapacityType, price: Price) {
+        let vendor = self.types[id.index()].vendor.clone();
+        let place = self.place(&vendor, place);
+        self.offer(id, place, capacity, price, Terms::usd(price));
+    }
+
+    /// Adds an offering of a type in a place of the same vendor. Of two with the same key the cheaper is kept, and of
+    /// two at one price the one that was seen last.
+    pub fn offer(&mut self, id: TypeId, place: PlaceId, capacity: CapacityType, price: Price, terms: Terms) {
+        debug_assert_eq!(self.types[id.index()].vendor, self.places[place.0 as usize].vendor);
+        let terms = self.terms.push(terms);
+        self.rows.push(Row { price, place: place.0, instance_type: id.0, capacity, terms });
     }
 
     /// Sorts and indexes.
@@ -54,14 +75,31 @@ impl SnapshotBuilder {
             row.place = place_ranks[row.place as usize];
         }
         let key = |row: &Row| (row.instance_type, row.place, row.capacity);
-        rows.sort_unstable_by_key(|row| (key(row), row.price));
+        let mut terms = self.terms;
+        terms.shrink();
+        rows.sort_unstable_by(|a, b| {
+            let better = |row: &Row| (std::cmp::Reverse(terms.get(row.terms).observed), terms.get(row.terms));
+            (key(a), a.price).cmp(&(key(b), b.price)).then_with(|| better(a).cmp(&better(b)))
+        });
         rows.dedup_by_key(|row| key(row));
-        rows.sort_unstable_by_key(|row| (row.price, row.place, row.instance_type, row.capacity));
+        rows.sort_unstable_by_key(|row| (row.price, row.capacity, row.place, row.instance_type));
         rows.shrink_to_fit();
         let columns = columns(&types);
         let (starts, of_type) = by_type(types.len(), &rows);
-        let mut snapshot =
-            Snapshot { types, places, rows, starts, of_type, cheapest_first: Vec::new(), columns };
+        let place_columns = place_columns(&places);
+        let reach = Reach::new(types.len(), places.len(), &rows);
+        let mut snapshot = Snapshot {
+            types,
+            places,
+            rows,
+            starts,
+            of_type,
+            cheapest_first: Vec::new(),
+            columns,
+            place_columns,
+            reach,
+            terms,
+        };
         snapshot.cheapest_first = cheapest_first(&snapshot);
         snapshot
     }
@@ -118,6 +156,16 @@ fn columns(types: &[InstanceType]) -> Columns {
         }
     }
     cells.into_iter().map(|(key, cells)| (key, Column::new(types.len(), cells))).collect()
+}
+
+fn place_columns(places: &[PlaceData]) -> Columns {
+    let mut cells: BTreeMap<&str, Vec<(String, u32)>> = BTreeMap::new();
+    for (id, place) in places.iter().enumerate() {
+        for (key, value) in &place.labels {
+            cells.entry(key).or_default().push((value.clone(), number(id)));
+        }
+    }
+    cells.into_iter().map(|(key, cells)| (key.to_owned(), Column::new(places.len(), cells))).collect()
 }
 
 impl PlaceData {

@@ -24,6 +24,7 @@ fn instance_type(vendor: &str, name: &str, cpu: u32) -> InstanceType {
         } else {
             BTreeMap::new()
         },
+        hardware: Box::default(),
     }
 }
 
@@ -68,13 +69,13 @@ fn offerings_stand_in_the_order_of_choosing_whatever_the_order_of_adding() {
     let first = keys(&build(0));
     let mut sorted = first.clone();
     sorted.sort_by(|(a_price, a), (b_price, b)| {
-        (a_price, &a.vendor, &a.region, &a.zone, &a.instance_type, a.capacity_type).cmp(&(
+        (a_price, a.capacity_type, &a.vendor, &a.region, &a.zone, &a.instance_type).cmp(&(
             b_price,
+            b.capacity_type,
             &b.vendor,
             &b.region,
             &b.zone,
             &b.instance_type,
-            b.capacity_type,
         ))
     });
     // Types sort by name within a vendor, so the numbers agree with the names.
@@ -91,6 +92,42 @@ fn of_two_offerings_with_one_key_the_cheaper_is_kept() {
     }
     let snapshot = builder.build();
     assert_eq!(snapshot.offerings().map(|offering| offering.price().micro_usd()).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn of_two_offerings_at_one_price_the_one_seen_last_is_kept_with_its_own_terms() {
+    let terms = |micro, cap, seconds: i64| Terms {
+        native: Money { micro, currency: Currency::parse("EUR").unwrap() },
+        monthly_cap_micro: cap,
+        observed: Some(Time::from_millis(seconds * 1000)),
+    };
+    let older = terms(4, Some(2000), 1_700_000_000);
+    let newer = terms(5, None, 1_800_000_000);
+    for order in [[older, newer], [newer, older]] {
+        let mut builder = SnapshotBuilder::default();
+        let id = builder.instance_type(instance_type("one", "x1", 1));
+        let (here, there) = ("r", "s");
+        for terms in order {
+            let at = builder.place(&"one".into(), place(here, None));
+            builder.offer(id, at, CapacityType::OnDemand, Price::from_micro_usd(6), terms);
+        }
+        let at = builder.place(&"one".into(), place(there, None));
+        builder.offer(id, at, CapacityType::OnDemand, Price::from_micro_usd(6), older);
+        let snapshot = builder.build();
+        let kept: Vec<Offering<'_>> = snapshot.offerings().collect();
+        assert_eq!(kept.iter().map(Offering::terms).collect::<Vec<_>>(), [newer, older]);
+        assert_eq!(kept[0].monthly_cap(), None);
+        let cap = Money { micro: 3000, currency: Currency::USD };
+        assert_eq!(kept[1].monthly_cap(), Some(cap), "in USD, as the hour is");
+        assert_eq!(kept[1].observed(), older.observed);
+    }
+}
+
+#[test]
+fn an_offering_of_which_only_the_price_is_known_has_it_in_dollars() {
+    let snapshot = build(0);
+    let offering = snapshot.offering(OfferingId(0));
+    assert_eq!(offering.terms(), Terms::usd(offering.price()));
 }
 
 #[test]

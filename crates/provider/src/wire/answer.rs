@@ -266,5 +266,6 @@ fn instance_type(vendor: &Vendor, row: pb::InstanceType) -> Result<InstanceType,
         cpu_manufacturer: row.cpu_manufacturer,
         cpu_allocation: row.cpu_allocation,
         benchmarks: BTreeMap::new(),
+        hardware: Box::default(),
     })
 }
