@@ -149,7 +149,8 @@ fn assemble(fetched: &Fetched, rates: &Rates, provenance: Provenance) -> Catalog
     fetched.zones.iter().for_each(|row| assembly.zone(&ZoneRow::read(&row)));
     fetched.servers.iter().for_each(|row| assembly.server(&ServerRow::read(&row)));
     for (of, rows) in &fetched.scores {
-        for row in rows.iter() {
+        // The Keeper gives null for a server that has a score and no price at all.
+        for row in rows.iter().filter(|row| row.number(2).is_some()) {
             assembly.score(&ScoreRow {
                 vendor: row.text(0),
                 server_id: row.text(1),

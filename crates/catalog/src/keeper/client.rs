@@ -370,4 +370,40 @@ mod tests {
             assert!(client(address, None).is_ok(), "{address}");
         }
     }
+
+    /// How long it takes until the next question may be asked, on a clock that stands still but for waiting.
+    async fn waited(client: &Client, path: &'static str) -> Duration {
+        let before = Instant::now();
+        client.wait_for_turn(path).await;
+        before.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_429_nobody_asks_for_a_whole_minute_and_after_a_503_only_one_waits_a_little() {
+        let client = Client::new("http://127.0.0.1:9", None, Limits::default()).unwrap();
+        let before = Instant::now();
+        client.rest(Again::Soon, 2).await;
+        assert!(before.elapsed() <= Duration::from_secs(4) + Duration::from_millis(1));
+        assert_eq!(waited(&client, "/stats").await, Duration::ZERO);
+        client.rest(Again::NextWindow, 0).await;
+        let (one, other) = tokio::join!(waited(&client, "/stats"), waited(&client, "/servers"));
+        for waited in [one, other] {
+            let most = Duration::from_millis(61_001);
+            assert!((Duration::from_secs(60)..=most).contains(&waited), "{waited:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hundred_questions_within_the_limit_take_the_minutes_that_they_must() {
+        let client = Client::new("http://127.0.0.1:9", None, Limits::default()).unwrap();
+        let told = Told { limit: Some(60), cost: Some(5), remaining: None };
+        client.budget.lock().await.hear(Instant::now(), "/server_prices", told);
+        let before = Instant::now();
+        for _ in 0..100 {
+            client.wait_for_turn("/server_prices").await;
+        }
+        // Nine fit into a minute's 48 credits, so the hundredth is asked eleven minutes later.
+        let minutes = before.elapsed().as_secs_f64() / 60.0;
+        assert!((11.0..11.001).contains(&minutes), "{minutes}");
+    }
 }

@@ -120,3 +120,64 @@ async fn recorded_tables_and_the_real_prices_give_the_catalog_of_the_database() 
         assert_eq!(fetched, read);
     }
 }
+
+/// A real Keeper over the real catalog, at the address that `SCARPENTER_KEEPER` names.
+///
+/// Where it converts, prices may differ by the rounding to four digits, and by that of the rate found from them; all else must be equal.
+#[tokio::test]
+async fn a_real_keeper_gives_the_catalog_of_its_database() {
+    let test = "the catalog of a real Keeper";
+    let Some(path) = real_catalog(test) else { return };
+    let Some(address) = std::env::var_os("SCARPENTER_KEEPER") else {
+        std::io::stderr()
+            .write_all(format!("not run: {test} needs its address in SCARPENTER_KEEPER\n").as_bytes())
+            .unwrap();
+        return;
+    };
+    let keeper = Keeper::new(address.to_str().unwrap(), None).unwrap();
+    let fetched = keeper.load(&Rates::default(), &()).await.unwrap();
+    let own = &fetched.report.provenance;
+    let mut rates = own.rates.clone();
+    if rates.get("CNY").is_none() {
+        let dearest = |catalog: &Catalog| dearest(catalog, "alicloud");
+        let yuan: Rates = [crate::Rate::new("CNY", 1.0).unwrap()].into_iter().collect();
+        let in_yuan = crate::open_sqlite(&path, &yuan).unwrap();
+        rates.set("CNY", dearest(&fetched) / dearest(&in_yuan)).unwrap();
+    }
+    let read = crate::open_sqlite(&path, &rates).unwrap();
+    let line = format!(
+        "real Keeper: {}\n{}\ndatabase: {}\n",
+        own.rates.get("EUR").unwrap(),
+        fetched.report,
+        read.report
+    );
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    let (fetched_lines, read_lines) = (lines(&fetched), lines(&read));
+    assert_eq!(fetched_lines.len(), read_lines.len());
+    for (fetched, read) in fetched_lines.iter().zip(&read_lines) {
+        let [(offering, price), (same, exact)] = [fetched, read].map(|line| line.rsplit_once(' ').unwrap());
+        assert_eq!(offering, same);
+        let [price, exact]: [i64; 2] = [price, exact].map(|price| price.parse().unwrap());
+        let rounding = if offering.starts_with("alicloud") { 51 + exact / 500_000 } else { 0 };
+        assert!((price - exact).abs() <= rounding, "{fetched}\n{read}");
+    }
+    let (fetched, read) = (bought(&fetched), bought(&read));
+    assert_eq!(fetched.len(), read.len());
+    for (fetched, read) in fetched.iter().zip(&read) {
+        assert_eq!(fetched, read);
+    }
+}
+
+/// The types that can be bought: of others the Keeper gives no scores.
+fn bought(catalog: &Catalog) -> Vec<String> {
+    let all = types(catalog).into_iter().enumerate();
+    let bought = all.filter(|(index, _)| catalog.snapshot.offerings_of(*index).next().is_some());
+    let mut bought: Vec<String> = bought.map(|(_, of)| of).collect();
+    bought.sort();
+    bought
+}
+
+fn dearest(catalog: &Catalog, vendor: &str) -> f64 {
+    let of = lines(catalog).into_iter().filter(|line| line.starts_with(vendor));
+    of.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).fold(0.0, f64::max)
+}
