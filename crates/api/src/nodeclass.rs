@@ -84,9 +84,35 @@ pub struct VendorSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crate::schema::free_form")]
     pub settings: BTreeMap<String, Value>,
+    /// What the vendor charges beside the machine: machines are compared by their full price, and limits count it.
+    #[serde(default, skip_serializing_if = "Extras::is_nothing")]
+    pub extras: Extras,
     /// A longer (or shorter) registration deadline than the class's, say for bare metal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registration_deadline: Option<GoDuration>,
+}
+
+/// What a vendor charges beside the machine itself, in micro-USD (millionths of a US dollar).
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// A public IPv4 address, an hour: 5000 is $0.005.
+    #[serde(default, rename = "publicIPv4MicroUSDPerHour", skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub public_ipv4: i64,
+    /// A GiB of boot disk, a month of 730 hours, for types that bring no disk of their own: 80000 is $0.08.
+    #[serde(default, rename = "bootDiskMicroUSDPerGiBMonth", skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub boot_disk_gib_month: i64,
+}
+
+impl Extras {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// What machines boot.
@@ -216,7 +242,7 @@ fn default_boot_disk() -> i64 {
 /// What is known of a class.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScarpenterNodeClassStatus {
-    /// Conditions: Ready, JoinReady, MeshReady, and one per vendor, such as HcloudReady.
+    /// Conditions: Ready, JoinReady, MeshReady, CatalogReady, and one per vendor, such as HcloudReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scarpenter_core::label::{self, label_value};
-use scarpenter_core::offering::{CapacityType, Launch};
+use scarpenter_core::offering::{CapacityType, Launch, Price};
 use scarpenter_core::pod::{Pod, Toleration};
 use scarpenter_core::pool::{Class, Pool, Tenancy};
 use scarpenter_core::requirements::{Operator, Requirement, Requirements};
 use scarpenter_core::resources::{PODS, Resources};
-use scarpenter_core::snapshot::{Offering, OfferingId, Snapshot};
+use scarpenter_core::snapshot::{OfferingId, Snapshot};
 
 use crate::ground::Ground;
 use crate::output::{Alternative, PlannedClaim, Refusal};
@@ -93,7 +93,8 @@ pub(crate) fn planned(pass: &Pass<'_>, draft: &Draft) -> PlannedClaim {
         pool: ground.pool.name.clone(),
         class: ground.class.name.clone(),
         pods: draft.pods.iter().map(|pod| (pod.key.clone(), pod.uid.clone())).collect(),
-        launch: launch(snapshot.offering(draft.launch), &ground.class),
+        launch: launch(snapshot, draft.launch, ground),
+        extras: Price::from_micro_usd(ground.extra(snapshot.offering(draft.launch).type_index())),
         alternatives: alternatives(pass, ground, draft),
         requirements: requirements(pass, ground, draft),
         labels: labels(ground, &draft.requirements),
@@ -105,15 +106,16 @@ pub(crate) fn planned(pass: &Pass<'_>, draft: &Draft) -> PlannedClaim {
 }
 
 /// Binds a claim to an offering.
-fn launch(offering: Offering<'_>, class: &Class) -> Launch {
-    let instance_type = offering.instance_type();
+fn launch(snapshot: &Snapshot, id: OfferingId, ground: &Ground<'_>) -> Launch {
+    let offering = snapshot.offering(id);
+    let (class, instance_type) = (&ground.class, offering.instance_type());
     let mut labels = offering.labels();
     labels.insert(label::TENANCY.to_owned(), class.tenancy.label().to_owned());
     Launch {
         offering: offering.key(),
         zone_id: offering.place().zone_id.clone(),
         arch: instance_type.arch,
-        price_per_hour_micro_usd: offering.price(),
+        price_per_hour_micro_usd: Price::from_micro_usd(ground.price(snapshot, id)),
         capacity: instance_type.capacity(class.boot_disk_gib, class.kubelet.max_pods),
         allocatable: crate::allocatable(instance_type, class),
         labels,
@@ -134,26 +136,26 @@ fn alternatives(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Alte
     let would_do = would_do(pass, ground, draft);
     let mut seen = vec![draft.launch];
     while seen.len() <= ALTERNATIVES {
-        let Some(next) = snapshot.first(&draft.options, |id| !seen.contains(&id) && would_do(id)) else {
+        let Some(next) = ground.first(snapshot, &draft.options, |id| !seen.contains(&id) && would_do(id))
+        else {
             break;
         };
         seen.push(next);
     }
-    let others = seen.iter().skip(1).map(|id| snapshot.offering(*id));
-    others
-        .map(|offering| Alternative {
-            offering: offering.key(),
-            arch: offering.instance_type().arch,
-            price: offering.price(),
-        })
-        .collect()
+    let alternative = |id: &OfferingId| {
+        let offering = snapshot.offering(*id);
+        let price = Price::from_micro_usd(ground.price(snapshot, *id));
+        Alternative { offering: offering.key(), arch: offering.instance_type().arch, price }
+    };
+    seen.iter().skip(1).map(alternative).collect()
 }
 
 /// All that the machine must be (SCH-40, SCH-42): the cheapest types by name, capacity types, and the rest as narrowed.
 fn requirements(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Requirement> {
     let snapshot = pass.market.snapshot;
     let would_do = would_do(pass, ground, draft);
-    let cheapest = snapshot.first_of_types(&draft.options, &would_do);
+    let mut cheapest = snapshot.first_of_types(&draft.options, &would_do);
+    cheapest.sort_by_key(|id| (ground.price(snapshot, *id), *id));
     let name = |id: &OfferingId| label_value(&snapshot.offering(*id).instance_type().name);
     // What was chosen is listed even where limits passed over many that are cheaper.
     let listed = std::iter::once(&draft.launch).chain(&cheapest).take(MOST_TYPES);

@@ -202,8 +202,32 @@ impl<'a> Ground<'a> {
     pub(crate) fn counted(&self, snapshot: &Snapshot, id: OfferingId) -> Amounts {
         let offering = snapshot.offering(id);
         let mut out: Amounts = self.table.capacity(offering.type_index()).into();
-        out[self.money] = i64::try_from(offering.price().micro_usd()).unwrap_or(i64::MAX);
+        out[self.money] = i64::try_from(self.price(snapshot, id)).unwrap_or(i64::MAX);
         out
+    }
+
+    /// What a machine of this offering costs an hour with all that is charged beside it, in micro-USD.
+    pub(crate) fn price(&self, snapshot: &Snapshot, id: OfferingId) -> u64 {
+        let offering = snapshot.offering(id);
+        offering.price().micro_usd().saturating_add(self.extra(offering.type_index()))
+    }
+
+    /// What is charged beside a machine of the type, in micro-USD an hour.
+    pub(crate) fn extra(&self, type_index: usize) -> u64 {
+        self.table.extras.as_ref().map_or(0, |extras| extras.of(type_index))
+    }
+
+    /// The first offering of a selection, in the order of [`Self::price`], that `accept` takes.
+    pub(crate) fn first(
+        &self,
+        snapshot: &Snapshot,
+        selection: &Selection,
+        accept: impl Fn(OfferingId) -> bool,
+    ) -> Option<OfferingId> {
+        match &self.table.extras {
+            None => snapshot.first(selection, accept),
+            Some(extras) => extras.first(snapshot, selection, accept),
+        }
     }
 
     /// Whether the limits leave enough for one more machine of this type, its price aside.
@@ -222,7 +246,7 @@ impl<'a> Ground<'a> {
         let offering = snapshot.offering(id);
         let money = self.left[self.money];
         self.limits_allow_type(offering.type_index())
-            && i64::try_from(offering.price().micro_usd()).is_ok_and(|price| price <= money)
+            && i64::try_from(self.price(snapshot, id)).is_ok_and(|price| price <= money)
     }
 
     /// Takes a machine's share off what is left.

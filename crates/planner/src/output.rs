@@ -30,6 +30,8 @@ pub struct PlannedClaim {
     pub pods: Vec<(PodKey, String)>,
     /// What is bought.
     pub launch: Launch,
+    /// What of the price is charged beside the machine, by the class's extras.
+    pub extras: Price,
     /// Up to three offerings that would do as well, next cheapest first.
     pub alternatives: Vec<Alternative>,
     /// All that the machine must be, for `spec.requirements`.
@@ -53,7 +55,7 @@ pub struct Alternative {
     pub offering: OfferingKey,
     /// Architecture.
     pub arch: Arch,
-    /// Price per hour.
+    /// Price per hour, extras included.
     pub price: Price,
 }
 

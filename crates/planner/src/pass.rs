@@ -204,7 +204,8 @@ impl<'a> Pass<'a> {
                 })
             });
             // The first of equals stays, so equal offerings go to the pool that stands first.
-            if let Some(new) = found.min_by_key(|new| (new.id, new.ground)) {
+            let price = |new: &New<'_>| self.grounds[new.ground].price(self.market.snapshot, new.id);
+            if let Some(new) = found.min_by_key(|new| (price(new), new.id, new.ground)) {
                 return Some(new);
             }
         }
@@ -220,9 +221,9 @@ impl<'a> Pass<'a> {
             return None;
         }
         let snapshot = self.market.snapshot;
-        snapshot.first(&offer.selection, |id| {
+        ground.first(snapshot, &offer.selection, |id| {
             self.market.in_stock(id)
-                && self.caps.allow(snapshot.offering(id).price().micro_usd())
+                && self.caps.allow(ground.price(snapshot, id))
                 && ground.limits_allow(snapshot, id)
                 && ground.has_room(snapshot, id, need)
         })
@@ -270,7 +271,7 @@ impl<'a> Pass<'a> {
             return true;
         }
         let Some((cost, index, grown)) = growing else { return false };
-        let alone = new.map(|new| self.market.snapshot.offering(new.id).price().micro_usd());
+        let alone = new.map(|new| self.grounds[new.ground].price(self.market.snapshot, new.id));
         if alone.is_some_and(|alone| cost > alone) {
             self.drafts[index].full_for.insert(known.id);
             return false;
@@ -299,7 +300,7 @@ impl<'a> Pass<'a> {
         let total = table::sum(&draft.need, need);
         let mut grown = draft.with(ground, offer, total)?;
         let before = ground.counted(snapshot, draft.launch);
-        let price = |id| snapshot.offering(id).price().micro_usd();
+        let price = |id| ground.price(snapshot, id);
         let old = price(draft.launch);
         let within = |id| {
             let more = ground.counted(snapshot, id);
@@ -310,7 +311,7 @@ impl<'a> Pass<'a> {
                 .zip(&more)
                 .all(|((left, before), more)| *left == i64::MAX || *more <= left.saturating_add(*before))
         };
-        grown.launch = snapshot.first(&grown.options, |id| {
+        grown.launch = ground.first(snapshot, &grown.options, |id| {
             self.market.in_stock(id)
                 && self.caps.micro_usd.is_none_or(|left| price(id) <= left.saturating_add(old))
                 && within(id)
@@ -331,8 +332,8 @@ impl<'a> Pass<'a> {
             let counted = [before, after].map(|id| ground.counted(snapshot, id));
             ground.give_back(&counted[0]);
             ground.reserve(&counted[1]);
-            self.caps.give_back(snapshot.offering(before).price().micro_usd());
-            self.caps.reserve(snapshot.offering(after).price().micro_usd());
+            self.caps.give_back(ground.price(snapshot, before));
+            self.caps.reserve(ground.price(snapshot, after));
         }
         self.drafts[index] = draft;
     }
@@ -343,7 +344,7 @@ impl<'a> Pass<'a> {
         let ground = &mut self.grounds[new.ground];
         let counted = ground.counted(snapshot, new.id);
         ground.reserve(&counted);
-        self.caps.reserve(snapshot.offering(new.id).price().micro_usd());
+        self.caps.reserve(ground.price(snapshot, new.id));
         if ground.class.tenancy == Tenancy::Shared {
             self.joinable.insert((1, self.drafts.len()));
         }

@@ -244,8 +244,8 @@ impl<'p, 'a> Table<'p, 'a> {
         )?;
         self.step_on(
             "caps",
-            |_, case| {
-                case.left.retain(snapshot, |id| pass.caps.allow(snapshot.offering(id).price().micro_usd()));
+            |ground, case| {
+                case.left.retain(snapshot, |id| pass.caps.allow(ground.price(snapshot, id)));
             },
             rest::caps,
         )

@@ -6,6 +6,10 @@ use scarpenter_core::snapshot::Snapshot;
 
 use crate::Input;
 
+mod extras;
+
+use extras::Extras;
+
 /// Amounts by position in [`Names`].
 pub(crate) type Amounts = Box<[i64]>;
 
@@ -79,6 +83,8 @@ pub(crate) struct ClassTable {
     kinds: Vec<usize>,
     capacity: Vec<Amounts>,
     allocatable: Vec<Amounts>,
+    /// What a machine costs beside its own price.
+    pub(crate) extras: Option<Extras>,
 }
 
 /// CPUs, memory, disk, GPUs and their maker.
@@ -87,7 +93,8 @@ type Hardware<'a> = (u32, u64, u64, u32, &'a str);
 impl ClassTable {
     pub(crate) fn new(names: &Names, snapshot: &Snapshot, class: &Class) -> Self {
         let mut known: BTreeMap<Hardware<'_>, usize> = BTreeMap::new();
-        let mut out = Self { kinds: Vec::new(), capacity: Vec::new(), allocatable: Vec::new() };
+        let extras = Extras::new(snapshot, class);
+        let mut out = Self { kinds: Vec::new(), capacity: Vec::new(), allocatable: Vec::new(), extras };
         for each in snapshot.types() {
             let hardware =
                 (each.cpu, each.memory_mib, each.storage_gb, each.gpu_count, each.gpu_manufacturer.as_str());

@@ -17,6 +17,7 @@ use crate::{Caps, Input, Plan, Unavailable, plan};
 
 mod choice;
 mod daemons;
+mod extras;
 mod limits;
 mod places;
 mod properties;
@@ -102,6 +103,7 @@ fn class(name: &str, tenancy: Tenancy) -> Class {
         tenancy,
         boot_disk_gib: 40,
         kubelet: Kubelet { max_pods: 110, ..Kubelet::default() },
+        extras: BTreeMap::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use scarpenter_core::kubelet;
 use scarpenter_core::name::Vendor;
+use scarpenter_core::offering::Price;
 use scarpenter_core::pool::{self, Class};
 use scarpenter_core::resources::Resources;
 use serde_json::Value;
@@ -40,7 +41,18 @@ impl ScarpenterNodeClass {
             },
             boot_disk_gib: u64::try_from(spec.boot_disk.size_gib).unwrap_or_default(),
             kubelet: spec.join.kubelet.to_core(&mut Vec::new()),
+            extras: self.extras(),
         }
+    }
+
+    fn extras(&self) -> BTreeMap<Vendor, pool::Extras> {
+        let price = |micro_usd: i64| Price::from_micro_usd(u64::try_from(micro_usd).unwrap_or_default());
+        let extras = self.spec.vendors.iter().map(|(vendor, part)| {
+            let public_ipv4 = price(part.extras.public_ipv4);
+            let boot_disk_gib_month = price(part.extras.boot_disk_gib_month);
+            (Vendor::new(vendor), pool::Extras { public_ipv4, boot_disk_gib_month })
+        });
+        extras.filter(|(_, extras)| *extras != pool::Extras::default()).collect()
     }
 
     /// How long the vendor may take to accept a machine.
@@ -187,6 +199,18 @@ mod tests {
         assert_eq!(core.vendors[&Vendor::new("aws")], BTreeSet::from(["us-west-2".to_owned()]));
         assert!(core.vendors[&Vendor::new("hcloud")].is_empty());
         assert!(core.kubelet.eviction_hard.is_empty());
+    }
+
+    #[test]
+    fn what_is_charged_beside_the_machine_is_read_by_vendor() {
+        let class = class(
+            "{vendors: {hcloud: {extras: {publicIPv4MicroUSDPerHour: 800}}, \
+             aws: {extras: {publicIPv4MicroUSDPerHour: 5000, bootDiskMicroUSDPerGiBMonth: 80000}}, gcp: {}}}",
+        );
+        let extras = class.to_class().extras;
+        assert_eq!(extras.keys().map(Vendor::as_str).collect::<Vec<_>>(), ["aws", "hcloud"]);
+        assert_eq!(extras[&Vendor::new("aws")].boot_disk_gib_month.micro_usd(), 80_000);
+        assert_eq!(extras[&Vendor::new("hcloud")].public_ipv4.micro_usd(), 800);
     }
 
     #[test]

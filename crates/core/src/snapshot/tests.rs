@@ -159,6 +159,9 @@ fn requirement() -> impl Strategy<Value = Requirement> {
         (label::UNIQUE_REGION, vec!["one.r2", "two.r2"]),
         (label::ZONE, vec!["r1z", "r3z"]),
         (label::CAPACITY_TYPE, vec!["spot", "on-demand"]),
+        (label::INSTANCE_CPU, vec!["1", "8", "39"]),
+        (label::PRICE, vec!["10000", "20000", "50000"]),
+        (label::AWS_ZONE_ID, vec!["z"]),
         ("custom", vec!["a"]),
     ])
     .prop_flat_map(|(key, values)| {
@@ -204,6 +207,7 @@ proptest! {
             let selection = snapshot.select(&requirements);
             prop_assert_eq!(snapshot.count(&selection), expected.len());
             let accept = |id: OfferingId| !id.index().is_multiple_of(7);
+            prop_assert_eq!(snapshot.cheapest(&selection), expected.first().copied());
             let first = expected.iter().copied().find(|id| accept(*id));
             prop_assert_eq!(snapshot.first(&selection, accept), first);
         }

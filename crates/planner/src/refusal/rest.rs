@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use scarpenter_core::offering::Price;
 use scarpenter_core::pod::{Pod, untolerated};
 use scarpenter_core::resources::MICRO_USD_PER_HOUR;
-use scarpenter_core::snapshot::{OfferingId, Snapshot};
+use scarpenter_core::snapshot::Snapshot;
 
 use super::{Case, Left, Table};
 use crate::ground::Ground;
@@ -170,8 +170,10 @@ pub(super) fn caps(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String {
     if table.pass.caps.machines == Some(0) {
         return "the controller's --max-machines is reached".to_owned();
     }
-    let cheapest: Option<OfferingId> = before.iter().flat_map(|case| case.left.ids(snapshot)).min();
-    let price = cheapest.map(|id| snapshot.offering(id).price()).unwrap_or_default();
+    let prices = before.iter().filter_map(|case| Some((case.ground?, case)));
+    let prices =
+        prices.flat_map(|(ground, case)| case.left.ids(snapshot).map(|id| ground.price(snapshot, id)));
+    let price = Price::from_micro_usd(prices.min().unwrap_or_default());
     let left = Price::from_micro_usd(table.pass.caps.micro_usd.unwrap_or_default());
     format!("the controller's --max-usd-per-hour leaves {left}, and the cheapest offering left costs {price}")
 }
