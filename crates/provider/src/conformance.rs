@@ -7,6 +7,7 @@ mod bench;
 mod destroying;
 mod finding;
 mod making;
+mod selling;
 
 use std::fmt;
 use std::future::Future;
@@ -111,6 +112,7 @@ const CHECKS: &[(&str, Test)] = checks! {
     "makes one machine for one claim whose answers were lost" => making::answers_lost,
     "refuses other parameters for a claim that has a machine" => making::other_parameters,
     "refuses bad arguments and makes nothing" => making::bad_arguments,
+    "says what it sells now, or that it cannot" => selling::says_what_it_sells,
     "takes user data up to its limit" => making::user_data_at_the_limit,
     "refuses user data over its limit and makes nothing" => making::user_data_over_the_limit,
     "finds a machine by its claim alone" => finding::by_claim_alone,

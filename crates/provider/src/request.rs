@@ -3,10 +3,12 @@
 use std::fmt;
 
 use scarpenter_core::name::{ClaimUid, ClusterId, MachineId, sha256_hex};
-use scarpenter_core::offering::{Arch, CapacityType, InstanceType, Place, Price};
+use scarpenter_core::offering::{Arch, CapacityType, Place};
 use scarpenter_core::resources::Resources;
 
 use crate::machine::Image;
+
+pub use scarpenter_core::snapshot::{LiveOffering, LiveOfferings};
 
 /// Settings of one vendor as the class has them: free JSON, understood by the plugin alone.
 pub type Settings = serde_json::Map<String, serde_json::Value>;
@@ -161,30 +163,6 @@ pub enum Severity {
     Warning,
     /// Nothing can be bought where it applies.
     Error,
-}
-
-/// What the vendor says now, beside the catalog.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LiveOfferings {
-    /// Price and availability.
-    pub offerings: Vec<LiveOffering>,
-    /// Types that the catalog may not know.
-    pub instance_types: Vec<InstanceType>,
-}
-
-/// One offering as the vendor sells it now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveOffering {
-    /// The vendor's name of the type.
-    pub instance_type: String,
-    /// Where.
-    pub place: Place,
-    /// How long it is promised.
-    pub capacity_type: CapacityType,
-    /// `None` = the catalog's; 0 is a price.
-    pub price: Option<Price>,
-    /// Whether one can be had now, as far as the vendor tells.
-    pub available: bool,
 }
 
 #[cfg(test)]

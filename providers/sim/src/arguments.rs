@@ -14,6 +14,7 @@ use scarpenter_provider::{Endpoint, TlsFiles};
 use crate::cloud::{Cloud, Habits};
 use crate::faults::{Faults, parse_span};
 use crate::journal::Journal;
+use crate::market::Market;
 use crate::metal::{Hollow, Metal, Paper};
 use crate::store::Store;
 
@@ -26,6 +27,9 @@ pub struct Args {
     /// YAML file of rules that say what goes wrong; read again when it changes.
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
+    /// YAML file of what the vendors sell now and at what price, beside the catalog; read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    pub market: Option<PathBuf>,
     /// File that keeps the machines, so that a restarted plugin still has them. It holds join credentials.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
@@ -100,7 +104,11 @@ impl Args {
             }
             None => (None, Vec::new()),
         };
-        let cloud = Cloud::new(habits, metal, faults, journal, store);
+        let market = match &self.market {
+            Some(path) => Market::from_file(path)?,
+            None => Market::none(),
+        };
+        let cloud = Cloud::new(habits, metal, faults, journal, market, store);
         cloud.restore(sold);
         Ok(cloud)
     }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::faults::{Fault, Faults, MachineFault, Subject};
 use crate::journal::Journal;
+use crate::market::Market;
 use crate::metal::{Metal, Order, Paper};
 use crate::sold::Sold;
 use crate::store::Store;
@@ -40,6 +41,7 @@ pub struct Cloud {
     pub(crate) habits: Habits,
     pub(crate) faults: Faults,
     pub(crate) journal: Journal,
+    pub(crate) market: Market,
     metal: Box<dyn Metal>,
     inner: Mutex<Inner>,
 }
@@ -56,18 +58,30 @@ impl Cloud {
         metal: Box<dyn Metal>,
         faults: Faults,
         journal: Journal,
+        market: Market,
         store: Option<Store>,
     ) -> Arc<Self> {
         // Ids begin with the time, so that a restart without a state file reuses none.
         let next_id = u64::try_from(since_1970().as_micros()).unwrap_or_default();
         let inner = Inner { machines: BTreeMap::new(), store, next_id };
-        Arc::new(Self { habits, faults, journal, metal, inner: Mutex::new(inner) })
+        Arc::new(Self { habits, faults, journal, market, metal, inner: Mutex::new(inner) })
     }
 
     /// A cloud without files, for tests in this process.
     #[must_use]
     pub fn in_memory(habits: Habits, metal: Box<dyn Metal>, faults: Faults) -> Arc<Self> {
-        Self::new(habits, metal, faults, Journal::none(), None)
+        Self::in_memory_selling(habits, metal, faults, Market::none())
+    }
+
+    /// The same whose vendors tell what they sell now.
+    #[must_use]
+    pub fn in_memory_selling(
+        habits: Habits,
+        metal: Box<dyn Metal>,
+        faults: Faults,
+        market: Market,
+    ) -> Arc<Self> {
+        Self::new(habits, metal, faults, Journal::none(), market, None)
     }
 
     /// Switches on again what an earlier run has sold; each finds its disk.
@@ -128,6 +142,9 @@ impl Cloud {
             inner.owned(vendor, |sold| sold.serves(&create.cluster, &create.claim)).first()
         {
             return existing.answer_again(&create);
+        }
+        if self.market.is_sold_out(vendor, &create) {
+            return Err(Failure::new(Cause::SoldOut, "none left, as the list says"));
         }
         let mut made = None;
         for _ in 0..count {

@@ -9,6 +9,8 @@ pub mod faults;
 
 pub mod journal;
 
+pub mod market;
+
 pub mod metal;
 
 pub mod vendor;

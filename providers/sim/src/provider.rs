@@ -5,7 +5,8 @@ use std::sync::Arc;
 use scarpenter_core::name::{ClusterId, Vendor};
 use scarpenter_core::offering::Arch;
 use scarpenter_provider::error::Call;
-use scarpenter_provider::request::{ClassCheck, Problem, Severity};
+use scarpenter_provider::failure::Cause;
+use scarpenter_provider::request::{ClassCheck, LiveOfferings, Problem, Severity};
 use scarpenter_provider::{
     Capabilities, CreateMachine, DeleteMachine, Deleted, Failure, FindMachine, Image, Machine, MachineList,
     Provider,
@@ -40,7 +41,7 @@ impl Provider for Player {
             archs: vec![Arch::Amd64, Arch::Arm64],
             settle: self.cloud.habits.settle,
             rate_budget: self.traits.rate_budget,
-            lists_offerings: false,
+            lists_offerings: self.cloud.market.tells(),
             has_console: true,
         }
     }
@@ -80,6 +81,14 @@ impl Provider for Player {
 
     async fn delete_machine(&self, delete: DeleteMachine) -> Result<Deleted, Failure> {
         self.cloud.delete(&self.vendor, &delete)
+    }
+
+    async fn list_offerings(&self, regions: Vec<String>) -> Result<LiveOfferings, Failure> {
+        if self.cloud.market.tells() {
+            Ok(self.cloud.market.of(&self.vendor, &regions))
+        } else {
+            Err(Failure::new(Cause::Unimplemented, "no file says what is sold now"))
+        }
     }
 
     async fn console_output(&self, find: FindMachine) -> Result<Option<String>, Failure> {

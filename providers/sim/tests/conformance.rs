@@ -6,7 +6,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{conformance, stage};
+use common::{conformance, stage, stage_selling};
+use scarpenter_provider_sim::market::Market;
+use scarpenter_provider_sim::metal::Paper;
 
 const PATIENT: Duration = Duration::from_secs(60);
 /// A broken promise is often one that is waited for in vain.
@@ -15,7 +17,7 @@ const HASTY: Duration = Duration::from_secs(3);
 async fn passes(vendor: &str, rules: &str) {
     let report = conformance(&stage(vendor, rules).await, PATIENT).await;
     assert!(report.passed(), "{vendor}, {rules}:\n{report}");
-    assert!(report.checks.len() >= 18, "{report}");
+    assert!(report.checks.len() >= 19, "{report}");
 }
 
 async fn fails(rules: &str, promise: &str) {
@@ -30,6 +32,42 @@ async fn fails(rules: &str, promise: &str) {
 async fn every_played_vendor_keeps_the_contract() {
     let vendors = ["aws", "gcp", "azure", "alicloud", "hcloud", "ovh", "upcloud", "vultr", "another"];
     futures::future::join_all(vendors.map(|vendor| passes(vendor, ""))).await;
+}
+
+/// What hcloud sells now, one of the lines replaced.
+fn market(last: &str) -> Market {
+    let text = format!(
+        "offerings:\n- {{vendor: hcloud, instanceType: cx22, region: fsn1, microUsdPerHour: 0}}\n{last}\n\
+         instanceTypes: [{{vendor: hcloud, name: new, arch: arm64, cpu: 2, memoryMib: 4096}}]\n"
+    );
+    Market::from_text(&text).unwrap()
+}
+
+const SELLING: &str = "says what it sells now, or that it cannot";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vendor_that_tells_what_it_sells_now_keeps_the_contract() {
+    let fine = "- {vendor: hcloud, instanceType: cx32, region: fsn1, zone: fsn1, available: false}";
+    let report = conformance(&stage_selling("hcloud", "", Paper, market(fine)).await, PATIENT).await;
+    assert!(report.passed(), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_vendor_may_say_of_what_it_sells_is_found_out() {
+    let spot = "- {vendor: hcloud, instanceType: cx32, region: fsn1, capacityType: spot}";
+    let twice = "- {vendor: hcloud, instanceType: cx22, region: fsn1}";
+    let cases = [
+        (spot, ""),
+        (twice, ""),
+        ("", "rules: [{call: ListOfferings, fault: {nonsense: listedTwice}}]"),
+        ("", "rules: [{call: ListOfferings, fault: {nonsense: wrongType}}]"),
+        ("", "rules: [{call: ListOfferings, fault: {error: {code: UNIMPLEMENTED}}}]"),
+    ];
+    let checks = cases.map(|(last, rules)| async move {
+        let report = conformance(&stage_selling("hcloud", rules, Paper, market(last)).await, HASTY).await;
+        assert!(report.failed().any(|failed| failed == SELLING), "{last} {rules}:\n{report}");
+    });
+    futures::future::join_all(checks).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

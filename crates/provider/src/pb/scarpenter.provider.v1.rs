@@ -34,13 +34,13 @@ pub struct LiveOffering {
     /// The vendor's name of the type.
     #[prost(string, tag = "1")]
     pub instance_type: ::prost::alloc::string::String,
-    /// Where.
+    /// Where; without a zone it speaks for every zone of the region that is not named itself.
     #[prost(message, optional, tag = "2")]
     pub place: ::core::option::Option<Place>,
     /// How long it is promised.
     #[prost(enumeration = "CapacityType", tag = "3")]
     pub capacity_type: i32,
-    /// Price in integer micro-USD an hour; absent = the catalog's. 0 is a price.
+    /// Price in integer micro-USD an hour; absent = the catalog's. 0 is a price. What the catalog does not have needs one.
     #[prost(uint64, optional, tag = "4")]
     pub price_per_hour_micro_usd: ::core::option::Option<u64>,
     /// Whether one can be had now, as far as the vendor tells.
@@ -907,8 +907,9 @@ pub mod provider_client {
             self.inner.unary(req, path, codec).await
         }
         /// Optional. Price and availability as the vendor says now; overrides the catalog and may add to it.
+        /// The caller asks when it starts and every few minutes, if `lists_offerings` is declared.
         ///
-        /// OK              all that this account can buy at present.
+        /// OK              what the vendor says now, each offering once. One that is not named is as the catalog has it.
         /// UNIMPLEMENTED   the catalog alone counts.
         /// others          the caller keeps its last answer.
         pub async fn list_offerings(
@@ -1073,8 +1074,9 @@ pub mod provider_server {
             tonic::Status,
         >;
         /// Optional. Price and availability as the vendor says now; overrides the catalog and may add to it.
+        /// The caller asks when it starts and every few minutes, if `lists_offerings` is declared.
         ///
-        /// OK              all that this account can buy at present.
+        /// OK              what the vendor says now, each offering once. One that is not named is as the catalog has it.
         /// UNIMPLEMENTED   the catalog alone counts.
         /// others          the caller keeps its last answer.
         async fn list_offerings(

@@ -60,6 +60,9 @@ fn state(number: i32) -> Result<MachineState, Wrong> {
     }
 }
 
+/// More than any vendor sells: some thousand types in a hundred zones.
+const MOST_LIVE: usize = 200_000;
+
 /// Reads a machine of `vendor`; every field that others decide by must be there.
 pub(crate) fn machine(vendor: &Vendor, machine: Option<pb::Machine>) -> Result<Machine, Wrong> {
     let machine = machine.ok_or("machine is missing")?;
@@ -228,11 +231,23 @@ pub(crate) fn live_offerings(
             available: offering.available,
         })
     };
+    let rows = live.offerings.len() + live.instance_types.len();
+    if rows > MOST_LIVE {
+        return Err(format!("{rows} rows are listed, at most {MOST_LIVE} are read"));
+    }
     let types = live.instance_types.into_iter().map(|row| instance_type(vendor, row));
-    Ok(LiveOfferings {
+    let out = LiveOfferings {
         offerings: live.offerings.into_iter().map(offering).collect::<Result<_, _>>()?,
         instance_types: types.collect::<Result<_, _>>()?,
-    })
+    };
+    let key = |row: &LiveOffering| {
+        (row.instance_type.clone(), row.place.region.clone(), row.place.zone.clone(), row.capacity_type)
+    };
+    let mut seen = BTreeSet::new();
+    match out.offerings.iter().find(|row| !seen.insert(key(row))) {
+        Some(twice) => Err(format!("{} in {} is listed twice", twice.instance_type, twice.place.region)),
+        None => Ok(out),
+    }
 }
 
 fn to_instance_type(row: InstanceType) -> pb::InstanceType {

@@ -11,8 +11,17 @@ pub(super) trait Spoil {
 
 impl Spoil for pb::ValidateResponse {}
 impl Spoil for pb::DeleteMachineResponse {}
-impl Spoil for pb::ListOfferingsResponse {}
 impl Spoil for pb::GetConsoleOutputResponse {}
+
+impl Spoil for pb::ListOfferingsResponse {
+    fn spoil(&mut self, how: Nonsense) {
+        match how {
+            Nonsense::ListedTwice => self.offerings.extend(self.offerings.first().cloned()),
+            Nonsense::WrongType => self.offerings.iter_mut().for_each(|row| row.instance_type.clear()),
+            _ => {}
+        }
+    }
+}
 
 impl Spoil for pb::GetCapabilitiesResponse {
     fn spoil(&mut self, how: Nonsense) {

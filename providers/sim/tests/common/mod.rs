@@ -11,6 +11,7 @@ use scarpenter_provider::conformance::{Foreign, Report, Setup, run};
 use scarpenter_provider::request::Settings;
 use scarpenter_provider::{Client, CreateMachine, DeleteMachine, Endpoint, FindMachine, Image};
 use scarpenter_provider_sim::faults::Faults;
+use scarpenter_provider_sim::market::Market;
 use scarpenter_provider_sim::metal::{Metal, Paper};
 use scarpenter_provider_sim::{Cloud, Habits, play};
 use tempfile::TempDir;
@@ -33,6 +34,11 @@ pub async fn stage(vendor: &str, rules: &str) -> Stage {
 
 /// Plays `vendor` with `rules`.
 pub async fn stage_with(vendor: &str, rules: &str, metal: impl Metal) -> Stage {
+    stage_selling(vendor, rules, metal, Market::none()).await
+}
+
+/// Plays `vendor` with `rules`, which tells what it sells now.
+pub async fn stage_selling(vendor: &str, rules: &str, metal: impl Metal, market: Market) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = Endpoint::Unix(folder.path().join("sim.sock"));
     let habits = Habits {
@@ -40,7 +46,7 @@ pub async fn stage_with(vendor: &str, rules: &str, metal: impl Metal) -> Stage {
         boot_delay: Duration::ZERO,
         delete_takes: Duration::from_millis(30),
     };
-    let cloud = Cloud::in_memory(habits, Box::new(metal), Faults::from_text(rules).unwrap());
+    let cloud = Cloud::in_memory_selling(habits, Box::new(metal), Faults::from_text(rules).unwrap(), market);
     let stop = CancellationToken::new();
     let served = tokio::spawn({
         let (cloud, vendor, endpoint, stop) = (cloud.clone(), vendor.into(), endpoint.clone(), stop.clone());
