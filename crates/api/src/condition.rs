@@ -40,6 +40,8 @@ pub const NODE_REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";
 pub const JOIN_READY: &str = "JoinReady";
 /// Class: machines can join its mesh.
 pub const MESH_READY: &str = "MeshReady";
+/// Class: prices are known and as new as can be; False does not keep a class from being used, unless there are none.
+pub const CATALOG_READY: &str = "CatalogReady";
 /// Pod: whether it has, or will get, a machine, and when it is tried again.
 pub const MACHINE_READY: &str = "scarpenter.sparecores.com/MachineReady";
 
@@ -191,7 +193,7 @@ pub fn complete(list: &mut Vec<Condition>, look: Look, created: Timestamp, depen
     }
 }
 
-/// Computes a class's `Ready`: join, the mesh if set, and at least one vendor of `vendors`; stored last.
+/// Computes a class's `Ready`: join, the mesh if set, a catalog, and at least one vendor of `vendors`; stored last.
 pub fn complete_class(
     list: &mut Vec<Condition>,
     look: Look,
@@ -201,6 +203,8 @@ pub fn complete_class(
 ) {
     let mut dependents = vec![JOIN_READY];
     dependents.extend(mesh.then_some(MESH_READY));
+    let no_catalog = find(list, CATALOG_READY).is_some_and(|own| own.reason == reason::NO_CATALOG);
+    dependents.extend(no_catalog.then_some(CATALOG_READY));
     complete(list, look, created, &dependents);
     let states: Vec<(String, Status)> = vendors
         .iter()
@@ -336,6 +340,20 @@ mod tests {
         set(&mut list, look(200, 1), "HcloudReady", Status::False, reason::UNAUTHENTICATED, "401");
         complete_class(&mut list, look(300, 1), created(), false, &["aws", "hcloud"]);
         assert_eq!(list.last().unwrap().reason, reason::NO_VENDOR_USABLE);
+    }
+
+    #[test]
+    fn an_old_catalog_stops_no_class_but_none_does() {
+        let mut list = Vec::new();
+        set_true(&mut list, look(200, 1), JOIN_READY);
+        set_true(&mut list, look(200, 1), "AwsReady");
+        set(&mut list, look(200, 1), CATALOG_READY, Status::False, reason::CATALOG_NOT_FETCHED, "down");
+        complete_class(&mut list, look(200, 1), created(), false, &["aws"]);
+        assert!(is_true(&list, READY));
+        set(&mut list, look(300, 1), CATALOG_READY, Status::False, reason::NO_CATALOG, "none yet");
+        complete_class(&mut list, look(300, 1), created(), false, &["aws"]);
+        let ready = list.last().unwrap();
+        assert_eq!((ready.status, ready.message.as_str()), (Status::False, "CatalogReady=False"));
     }
 
     #[test]

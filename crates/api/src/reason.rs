@@ -69,6 +69,14 @@ pub const PROVIDER_MISBEHAVES: &str = "ProviderMisbehaves";
 pub const UNAUTHENTICATED: &str = "Unauthenticated";
 /// Class, vendor: the plugin's check of regions, images and settings found problems.
 pub const VALIDATION_FAILED: &str = "ValidationFailed";
+/// Class, catalog: there is none yet.
+pub const NO_CATALOG: &str = "NoCatalog";
+/// Class, catalog: the latest fetch failed; an older one is used.
+pub const CATALOG_NOT_FETCHED: &str = "CatalogNotFetched";
+/// Class, catalog: the latest one was empty, older or shrunken; the one before is used.
+pub const CATALOG_REFUSED: &str = "CatalogRefused";
+/// Class, catalog: it is used, but cannot be kept on disk.
+pub const CATALOG_NOT_KEPT: &str = "CatalogNotKept";
 /// A sweep stopped, because it would have deleted too much.
 pub const SWEEP_BRAKED: &str = "SweepBraked";
 

@@ -1,29 +1,26 @@
 //! `scarpenter controller`: arguments, refined once into settings.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use scarpenter_catalog::{Catalog, Rate, Rates};
 use scarpenter_controller::Settings;
 use scarpenter_core::name::Vendor;
 use scarpenter_provider::{Endpoint, TlsFiles, endpoint};
 use tokio_util::sync::CancellationToken;
 
+mod catalog;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// A Spare Cores SQLite database instead of the built-in sample.
-    #[arg(long, value_name = "PATH")]
-    catalog: Option<PathBuf>,
-    /// What one unit of a currency is worth in USD, such as EUR=1.10; repeatable.
-    #[arg(long = "rate", value_name = "C=R")]
-    rates: Vec<Rate>,
+    #[command(flatten)]
+    catalog: catalog::CatalogArgs,
     /// Name of the lease.
     #[arg(long, env = "LEADER_ELECTION_NAME", default_value = "scarpenter")]
     lease: String,
@@ -93,13 +90,12 @@ pub(crate) struct ClusterArgs {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     crate::logging::start();
-    let catalog = catalog(args.catalog.as_deref(), args.rates.iter().cloned().collect())?;
-    tracing::info!(report = %catalog.report, "catalog read");
+    let catalog = args.catalog.settings()?;
     let config = args.cluster.config().await?;
     let settings = settings(&args)?;
     let shutdown = CancellationToken::new();
     tokio::spawn(cancel_on_signal(shutdown.clone()));
-    scarpenter_controller::run(config, settings, catalog.snapshot, shutdown).await?;
+    scarpenter_controller::run(config, settings, catalog, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,14 +116,6 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
         health_port: args.health_port,
         ..args.cluster.settings()?
     })
-}
-
-/// The catalog that a command was told to use.
-pub(crate) fn catalog(path: Option<&Path>, rates: Rates) -> anyhow::Result<Catalog> {
-    match path {
-        Some(path) => scarpenter_catalog::open_sqlite(path, &rates).context(crate::BadInput),
-        None => Ok(scarpenter_catalog::sample(&rates)),
-    }
 }
 
 impl ClusterArgs {

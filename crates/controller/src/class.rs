@@ -78,6 +78,8 @@ async fn look(
     let mut conditions = class.conditions().to_vec();
     let (status, word, words) = join_ready(context, config, memory, class).await;
     set(&mut conditions, look, condition::JOIN_READY, status, word, &words);
+    let (status, word, words) = context.catalog.verdict();
+    condition::set(&mut conditions, look, condition::CATALOG_READY, status, word, &words);
     let mut verdicts = BTreeMap::new();
     let vendors: Vec<&str> = class.spec.vendors.keys().map(String::as_str).collect();
     for vendor in &vendors {
@@ -93,7 +95,8 @@ async fn look(
 }
 
 fn is_current(type_: &str, vendors: &[&str]) -> bool {
-    [condition::READY, condition::JOIN_READY, condition::MESH_READY].contains(&type_)
+    [condition::READY, condition::JOIN_READY, condition::MESH_READY, condition::CATALOG_READY]
+        .contains(&type_)
         || vendors.iter().any(|vendor| condition::vendor_ready(vendor) == type_)
 }
 

@@ -8,12 +8,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::client::ClientBuilder;
 use kube::{Api, Client, Config, ResourceExt};
 use scarpenter_core::name::ClusterId;
-use scarpenter_core::snapshot::Snapshot;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch::Sender;
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
+use crate::catalog::Shelf;
 use crate::context::{Context, Parts, Server};
 use crate::metrics::{self, Metrics};
 use crate::serve::ServeError;
@@ -62,7 +62,7 @@ pub enum Error {
 pub(crate) async fn connect(
     config: &Config,
     settings: Settings,
-    catalog: Arc<Snapshot>,
+    catalog: Shelf,
 ) -> Result<(Context, UnboundedReceiver<String>), Error> {
     let client = client(config.clone())?;
     let url = config.cluster_url.to_string();

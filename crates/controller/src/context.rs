@@ -7,10 +7,10 @@ use std::time::Instant;
 use kube::Client;
 use scarpenter_api::NodeClaim;
 use scarpenter_core::name::{ClaimUid, ClusterId, Vendor};
-use scarpenter_core::snapshot::Snapshot;
 use scarpenter_index::View;
 use tokio::sync::{Notify, mpsc, watch};
 
+use crate::catalog::Shelf;
 use crate::event::Events;
 use crate::join::Authorities;
 use crate::metrics::Metrics;
@@ -23,7 +23,7 @@ pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
     pub(crate) cluster: ClusterId,
-    pub(crate) catalog: Arc<Snapshot>,
+    pub(crate) catalog: Shelf,
     pub(crate) vendors: Vendors,
     pub(crate) events: Events,
     pub(crate) metrics: Arc<Metrics>,
@@ -136,7 +136,7 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) vendors: Vendors,
     pub(crate) cluster: ClusterId,
-    pub(crate) catalog: Arc<Snapshot>,
+    pub(crate) catalog: Shelf,
     pub(crate) server: Server,
     pub(crate) metrics: Arc<Metrics>,
 }

@@ -3,6 +3,7 @@
 //! One process acts at a time (a Lease decides); everything durable is in the Kubernetes API, and whatever a process that
 //! dies leaves half done is taken up by the facts on the claims.
 
+mod catalog;
 mod class;
 mod clock;
 mod connect;
@@ -29,14 +30,15 @@ mod watch;
 use std::sync::Arc;
 
 use kube::Config;
-use scarpenter_core::snapshot::Snapshot;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
+pub use catalog::{CatalogSettings, Fetch, Fetched};
 pub use connect::Error;
 pub use settings::Settings;
 pub use sweep::Swept;
 
+use crate::catalog::{Refresh, Shelf};
 use crate::context::Context;
 use crate::leader::Leader;
 
@@ -47,12 +49,14 @@ use crate::leader::Leader;
 pub async fn run(
     config: Config,
     settings: Settings,
-    catalog: Arc<Snapshot>,
+    catalog: CatalogSettings,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let (ready, readiness) = signal::channel(Err("not connected yet".to_owned()));
-    let (context, woken) = connect::connect(&config, settings, catalog).await?;
+    let (refresh, begin) = Refresh::open(catalog).await;
+    let (context, woken) = connect::connect(&config, settings, Shelf::new(refresh.source())).await?;
     let context = Arc::new(context);
+    catalog::settle(&context, begin).await;
     let settings = &context.settings;
     serve::start(
         settings.bind,
@@ -67,8 +71,10 @@ pub async fn run(
         .lease
         .as_ref()
         .map(|lease| Leader::new(&context.client, &settings.namespace, lease, &identity()));
-    // A candidate is ready: it holds its place warm.
-    let _ = ready.send(Ok(()));
+    // A candidate is ready once it has a catalog: it holds its place warm.
+    let mut warm = tokio::task::JoinSet::new();
+    warm.spawn(refresh.run(Arc::clone(&context)));
+    warm.spawn(say_what_is_missing(Arc::clone(&context), ready));
     if let Some(leader) = &leader {
         tokio::select! {
             () = leader.acquire() => tracing::info!("leading"),
@@ -82,12 +88,27 @@ pub async fn run(
     outcome
 }
 
+/// Without a catalog nothing can be bought; with the first one that is over for good.
+async fn say_what_is_missing(context: Arc<Context>, ready: signal::Sender<Result<(), String>>) {
+    let mut missing = context.catalog.missing();
+    loop {
+        let words = missing.borrow_and_update().clone();
+        let Some(words) = words else { break };
+        tracing::warn!("{words}");
+        let _ = ready.send(Err(words));
+        if missing.changed().await.is_err() {
+            return;
+        }
+    }
+    let _ = ready.send(Ok(()));
+}
+
 /// One pass of the sweep, without the rest of the controller.
 ///
 /// # Errors
 /// When the cluster cannot be reached.
 pub async fn sweep(config: Config, settings: Settings, dry_run: bool) -> Result<Vec<Swept>, Error> {
-    let (context, _woken) = connect::connect(&config, settings, Arc::default()).await?;
+    let (context, _woken) = connect::connect(&config, settings, Shelf::new(None)).await?;
     connect::capabilities_once(&context).await;
     Ok(sweep::pass(&context, dry_run).await)
 }
@@ -108,7 +129,8 @@ async fn lead(
     });
     for vendor in context.vendors.names() {
         tasks.spawn(vendors::watch_health(Arc::clone(context), vendor.clone()));
-        tasks.spawn(vendors::watch_machines(Arc::clone(context), vendor));
+        tasks.spawn(vendors::watch_machines(Arc::clone(context), vendor.clone()));
+        tasks.spawn(catalog::live::watch(Arc::clone(context), vendor));
     }
     // No claim is looked at before every other kind has been listed once.
     tokio::select! {

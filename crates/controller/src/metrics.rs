@@ -2,10 +2,15 @@
 //!
 //! Labels come from enums, pools and vendors, never from messages.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use scarpenter_catalog::store::Facts;
+use scarpenter_catalog::{Catalog, Reason};
 use scarpenter_core::lifecycle::Step;
 use scarpenter_core::name::Vendor;
 use scarpenter_core::resources::{CPU, Resources};
@@ -16,7 +21,17 @@ const BUCKETS: [f64; 13] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 /// Writes metrics; there is one a process.
 #[derive(Debug)]
-pub(crate) struct Metrics(PrometheusHandle);
+pub(crate) struct Metrics {
+    handle: PrometheusHandle,
+    catalog: Mutex<Known>,
+}
+
+/// What was told of the catalog: what is no longer there must be set to zero, and its age is worked out when asked for.
+#[derive(Debug, Default)]
+struct Known {
+    facts: Facts,
+    dropped: BTreeSet<Reason>,
+}
 
 impl Metrics {
     /// Installs the recorder of this process. A second one in a process records nothing, which only tests do.
@@ -27,7 +42,7 @@ impl Metrics {
             tracing::debug!("metrics are recorded elsewhere in this process");
         }
         gauge!("karpenter_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-        Ok(Self(handle))
+        Ok(Self { handle, catalog: Mutex::default() })
     }
 
     pub(crate) fn claim_created(&self, pool: &str) {
@@ -86,10 +101,53 @@ impl Metrics {
         }
     }
 
+    /// The catalog that is used from now on.
+    pub(crate) fn catalog(&self, catalog: &Catalog) {
+        let facts = Facts::of(catalog);
+        let mut known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let vendors: BTreeSet<&Vendor> = known.facts.offerings.keys().chain(facts.offerings.keys()).collect();
+        for vendor in vendors {
+            let offerings = facts.offerings.get(vendor).copied().unwrap_or_default();
+            gauge!("scarpenter_catalog_offerings", "vendor" => vendor.to_string()).set(number(offerings));
+        }
+        known.dropped.extend(catalog.report.dropped.keys());
+        for reason in &known.dropped {
+            let rows = catalog.report.dropped.get(reason).copied().unwrap_or_default();
+            gauge!("scarpenter_catalog_dropped_rows", "reason" => format!("{reason:?}")).set(number(rows));
+        }
+        known.facts = facts;
+    }
+
+    pub(crate) fn catalog_refreshed(&self, outcome: &'static str) {
+        counter!("scarpenter_catalog_refreshes_total", "outcome" => outcome).increment(1);
+    }
+
+    /// How a plugin answered what its vendor sells now, and of how many offerings it spoke, if it did.
+    pub(crate) fn live_refreshed(&self, vendor: &Vendor, outcome: &'static str, offerings: Option<usize>) {
+        counter!("scarpenter_live_offerings_refreshes_total", "provider" => vendor.to_string(), "outcome" => outcome)
+            .increment(1);
+        if let Some(offerings) = offerings {
+            gauge!("scarpenter_live_offerings", "provider" => vendor.to_string()).set(number(offerings));
+        }
+    }
+
     /// Everything, in the Prometheus text format.
     pub(crate) fn render(&self) -> String {
         process();
-        self.0.render()
+        self.catalog_ages(Timestamp::now());
+        self.handle.render()
+    }
+
+    /// How long ago the catalog was fetched, and its newest price was seen.
+    fn catalog_ages(&self, now: Timestamp) {
+        let known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = |at: Timestamp| now.duration_since(at).as_secs_f64().max(0.0);
+        if let Some(fetched) = known.facts.fetched {
+            gauge!("scarpenter_catalog_age_seconds").set(age(fetched));
+        }
+        if let Some(date) = known.facts.date {
+            gauge!("scarpenter_catalog_prices_age_seconds").set(age(date));
+        }
     }
 }
 

@@ -40,7 +40,7 @@ async fn pass(context: &Arc<Context>, told: &mut write::Told) {
         return;
     }
     let began = std::time::Instant::now();
-    let snapshot = Arc::clone(&context.catalog);
+    let snapshot = context.catalog.snapshot();
     let planned = tokio::task::spawn_blocking(move || {
         let plan = plan(&facts.input(&snapshot));
         (plan, facts)

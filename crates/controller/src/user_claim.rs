@@ -30,8 +30,9 @@ pub(crate) async fn plan(context: &Context, record: &ClaimRecord) -> Result<Next
         .as_ref()
         .map(|resources| quantity::read(Some(&resources.requests)))
         .unwrap_or_default();
+    let snapshot = context.catalog.snapshot();
     let input = ClaimInput {
-        snapshot: &context.catalog,
+        snapshot: &snapshot,
         requirements: &requirements,
         requests: &requests,
         class,
