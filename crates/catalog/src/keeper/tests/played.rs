@@ -421,7 +421,7 @@ pub(super) fn from_database(path: &Path) -> Data {
         rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let rows = |table: &str| -> Vec<Value> {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let rows = statement.query_map([], |row| {
             let cells =
                 names.iter().enumerate().map(|(column, name)| (name.clone(), cell(row, column, name)));

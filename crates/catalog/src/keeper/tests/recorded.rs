@@ -121,7 +121,8 @@ async fn recorded_tables_and_the_real_prices_give_the_catalog_of_the_database() 
     }
 }
 
-/// A real Keeper over the real catalog, at the address that `SCARPENTER_KEEPER` names.
+/// A real Keeper over the real catalog, at the address that `SCARPENTER_KEEPER` names, with the key of
+/// `SCARPENTER_KEEPER_KEY` if there is one.
 ///
 /// Where it converts, prices may differ by the rounding to four digits, and by that of the rate found from them; all else must be equal.
 #[tokio::test]
@@ -134,7 +135,8 @@ async fn a_real_keeper_gives_the_catalog_of_its_database() {
             .unwrap();
         return;
     };
-    let keeper = Keeper::new(address.to_str().unwrap(), None).unwrap();
+    let key = std::env::var("SCARPENTER_KEEPER_KEY").ok().map(|key| Key::new(&key).unwrap());
+    let keeper = Keeper::new(address.to_str().unwrap(), key).unwrap();
     let fetched = keeper.load(&Rates::default(), &()).await.unwrap();
     let own = &fetched.report.provenance;
     let mut rates = own.rates.clone();
