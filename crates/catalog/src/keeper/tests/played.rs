@@ -366,10 +366,9 @@ impl Told {
         }
         let servers = self.data.servers.iter().filter(|row| query.allows("vendor", text(row, "vendor_id")));
         let scored = servers.filter_map(|row| {
-            let mut out = row.clone();
-            out["selected_benchmark_score"] = json!(best.get(&server_of(row))?);
-            out["price_breakdown"] = json!({"compute_min_price": null});
-            Some(out)
+            let score = best.get(&server_of(row))?;
+            Some(json!({"vendor_id": row["vendor_id"], "server_id": row["server_id"], "name": row["name"],
+                "selected_benchmark_score": score, "price_breakdown": {"compute_min_price": null}}))
         });
         scored.collect()
     }
@@ -416,7 +415,9 @@ fn number(row: &Value, field: &str) -> f64 {
 }
 
 /// The rows of a real database in the shape of a Keeper's answers.
-pub(super) fn from_database(path: &Path) -> Data {
+///
+/// Of prices only those for which `chosen`, a condition of SQL, holds.
+pub(super) fn from_database(path: &Path, chosen: &str) -> Data {
     let connection =
         rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let rows = |table: &str| -> Vec<Value> {
@@ -433,7 +434,7 @@ pub(super) fn from_database(path: &Path) -> Data {
         regions: rows("region"),
         zones: rows("zone"),
         servers: rows("server"),
-        prices: rows("server_price"),
+        prices: rows(&format!("server_price WHERE {chosen}")),
         scores: rows("benchmark_score"),
     }
 }
