@@ -22,6 +22,7 @@
 //! A vendor that is not known to charge in another currency is taken in USD, as the Keeper converts it.
 //! With a key the prices come as they are stored, whatever the currency.
 
+mod address;
 mod ask;
 mod client;
 mod elements;
