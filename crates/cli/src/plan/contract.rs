@@ -36,6 +36,8 @@ struct ClaimDocument {
     node_pool: String,
     /// What is bought.
     offering: OfferingDocument,
+    /// What of its price is charged beside the machine, by the class's extras.
+    extras_per_hour_micro_usd: Price,
     /// Up to three offerings that would do as well, next cheapest first.
     alternatives: Vec<OfferingDocument>,
     /// Sum of what its pods, and the daemon pods beside them, ask for.
@@ -57,6 +59,7 @@ struct OfferingDocument {
     capacity_type: CapacityType,
     /// `amd64` or `arm64`.
     arch: Arch,
+    /// With all that the class says is charged beside the machine.
     price_per_hour_micro_usd: Price,
 }
 
@@ -93,6 +96,7 @@ impl ClaimDocument {
             pods: claim.pods.iter().map(|(key, _)| key.to_string()).collect(),
             node_pool: claim.pool.clone(),
             offering: OfferingDocument::new(&launch.offering, launch.arch, launch.price_per_hour_micro_usd),
+            extras_per_hour_micro_usd: claim.extras,
             alternatives: others
                 .map(|other| OfferingDocument::new(&other.offering, other.arch, other.price))
                 .collect(),

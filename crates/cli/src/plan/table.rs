@@ -50,6 +50,12 @@ fn block(claim: &PlannedClaim) -> Vec<Row> {
             row
         });
     }
+    if claim.extras > Price::default() {
+        let mut row = Row::default();
+        row[0] = "  of it extras".to_owned();
+        row[8] = usd(claim.extras);
+        rows.push(row);
+    }
     for other in &claim.alternatives {
         rows.push(row("  or", "", &other.offering, other.arch, other.price));
     }
@@ -57,7 +63,6 @@ fn block(claim: &PlannedClaim) -> Vec<Row> {
 }
 
 fn row(pod: &str, pool: &str, key: &OfferingKey, arch: Arch, price: Price) -> Row {
-    let price = price.to_string();
     [
         pod.to_owned(),
         pool.to_owned(),
@@ -67,8 +72,12 @@ fn row(pod: &str, pool: &str, key: &OfferingKey, arch: Arch, price: Price) -> Ro
         key.zone.clone().unwrap_or_else(|| "-".to_owned()),
         key.capacity_type.as_str().to_owned(),
         arch.as_str().to_owned(),
-        price.trim_start_matches('$').trim_end_matches("/h").to_owned(),
+        usd(price),
     ]
+}
+
+fn usd(price: Price) -> String {
+    price.to_string().trim_start_matches('$').trim_end_matches("/h").to_owned()
 }
 
 fn refused(pod: &str, refusal: &Refusal) -> String {

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use scarpenter_core::offering::Price;
+use scarpenter_core::pool::Extras;
 use scarpenter_core::resources::CPU;
 
 use super::documents::objects;
@@ -147,14 +149,17 @@ fn a_bad_pool_is_named_with_what_is_wrong() {
 }
 
 fn planned(pods: &str) -> Plan {
-    let inputs = Inputs {
+    inputs(pods).plan()
+}
+
+fn inputs(pods: &str) -> Inputs {
+    Inputs {
         workloads: workloads(pods).unwrap(),
         intent: Intent::read(None, None).unwrap(),
         catalog: scarpenter_catalog::sample(&scarpenter_catalog::Rates::default()),
         caps: Caps::default(),
         notes: Vec::new(),
-    };
-    inputs.plan()
+    }
 }
 
 const TWO: &str = "\
@@ -172,7 +177,10 @@ fn version_1_of_the_contract_has_exactly_these_fields() {
         document.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect()
     };
     assert_eq!(keys(""), ["claims", "totalPricePerHourMicroUsd", "unplaced", "version"]);
-    assert_eq!(keys("/claims/0"), ["alternatives", "nodePool", "offering", "pods", "requests"]);
+    assert_eq!(
+        keys("/claims/0"),
+        ["alternatives", "extrasPerHourMicroUsd", "nodePool", "offering", "pods", "requests"]
+    );
     let offering =
         ["arch", "capacityType", "instanceType", "pricePerHourMicroUsd", "region", "vendor", "zone"];
     assert_eq!(keys("/claims/0/offering"), offering);
@@ -197,4 +205,20 @@ fn the_table_names_every_pod() {
     assert!(text.contains("default/exact  default   hcloud  ccx33"), "{text}");
     assert!(text.contains("default/typo: no machine (node.kubernetes.io/instancetype): "), "{text}");
     assert!(text.ends_with(" together\n"), "{text}");
+}
+
+#[test]
+fn what_is_charged_beside_the_machine_is_shown() {
+    let mut inputs = inputs(TWO);
+    let own = inputs.plan().claims[0].launch.price_per_hour_micro_usd.micro_usd();
+    let public_ipv4 = Price::from_micro_usd(800);
+    let extras = Extras { public_ipv4, ..Extras::default() };
+    inputs.intent.classes.get_mut("default").unwrap().extras = [("hcloud".into(), extras)].into();
+    let plan = inputs.plan();
+    let document = serde_json::to_value(PlanDocument::new(&plan)).unwrap();
+    assert_eq!(document["claims"][0]["extrasPerHourMicroUsd"], 800);
+    assert_eq!(document["claims"][0]["offering"]["pricePerHourMicroUsd"], own + 800);
+    let text = table::render(&plan);
+    let row = text.lines().find(|line| line.starts_with("  of it extras")).unwrap();
+    assert!(row.ends_with(" 0.000800"), "{text}");
 }
