@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod case;
+mod catalog;
 mod crashes;
 mod faults;
 mod runs;
@@ -20,6 +21,7 @@ fn main() -> std::process::ExitCode {
     runs::add(&mut trials);
     crashes::add(&mut trials);
     bad_input::add(&mut trials);
+    catalog::add(&mut trials);
     faults::add(&mut trials);
     run(trials)
 }

@@ -41,7 +41,7 @@ pub use ledger::Ledger;
 pub use left::Left;
 pub use objects::Setting;
 pub use pods::{EXACT, Life, Lives, Want};
-pub use scrape::{Requests, peak_memory};
+pub use scrape::{Requests, metrics, peak_memory};
 
 /// How often a condition is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

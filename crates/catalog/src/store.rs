@@ -67,7 +67,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Why not.
         #[source]
-        source: Error,
+        source: Box<Error>,
     },
 }
 

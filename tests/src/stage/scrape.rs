@@ -61,7 +61,11 @@ fn label(labels: &str, name: &str) -> Option<String> {
     Some(value.trim_end_matches('"').to_owned())
 }
 
-async fn metrics(port: u16) -> anyhow::Result<String> {
+/// All that a controller counts, in the Prometheus text format.
+///
+/// # Errors
+/// When the port does not answer.
+pub async fn metrics(port: u16) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.context("connect to /metrics")?;
     stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
     let mut text = String::new();

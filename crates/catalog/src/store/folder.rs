@@ -72,7 +72,7 @@ impl Folder {
         match file::read(&path, rates) {
             Ok(catalog) => Ok(Ok(catalog)),
             Err(source @ (Error::ReadFile { .. } | Error::NotAFile { .. })) => {
-                Err(StoreError::Catalog { doing: "read", path, source })
+                Err(StoreError::Catalog { doing: "read", path, source: Box::new(source) })
             }
             Err(damage) => Ok(Err(self.move_aside(CATALOG, &damage)?)),
         }
@@ -86,10 +86,9 @@ impl Folder {
     /// Puts a catalog in the place of the kept one.
     pub(super) fn replace(&self, catalog: &Catalog) -> Result<Option<Stamp>, StoreError> {
         let path = self.0.join(CATALOG);
-        file::write(&path, catalog).map_err(|source| StoreError::Catalog {
-            doing: "replace",
-            path,
-            source,
+        file::write(&path, catalog).map_err(|source| {
+            let source = Box::new(source);
+            StoreError::Catalog { doing: "replace", path, source }
         })?;
         Ok(self.stamp())
     }

@@ -88,13 +88,15 @@ impl Refresh {
         // What was only kept is not fresh.
         let mut due = if self.is_fresh { self.due(&context) } else { Instant::now() };
         loop {
-            let outcome = match self.wait(due).await {
-                Cause::Folder => self.reload().await,
-                Cause::Due | Cause::File => self.fetch().await,
-            };
-            self.failures = if matches!(outcome.1, Some(Problem::Failed(_))) { self.failures + 1 } else { 0 };
+            let cause = self.wait(due).await;
+            let outcome = if cause == Cause::Folder { self.reload().await } else { self.fetch().await };
+            let failed = matches!(outcome.1, Some(Problem::Failed(_)));
             settle(&context, outcome).await;
-            due = self.due(&context);
+            // What another process has put there says nothing of our own source.
+            if cause != Cause::Folder {
+                self.failures = if failed { self.failures + 1 } else { 0 };
+                due = self.due(&context);
+            }
         }
     }
 

@@ -47,8 +47,10 @@ pub(super) fn verdict(state: &State) -> (Status, &'static str, String) {
 /// Where it is from and of which day; not how many offerings it has, which moves with every fetch.
 fn what_it_is(catalog: &Catalog) -> String {
     let report = &catalog.report;
+    let origin = &report.provenance.source;
+    let source = if origin.is_empty() { &report.source } else { origin };
     let date = report.date.map(|date| format!(", prices of {}", date.to_zoned(TimeZone::UTC).date()));
-    format!("{}{}", report.source, date.unwrap_or_default())
+    format!("{source}{}", date.unwrap_or_default())
 }
 
 /// Vendors that say nothing of what they sell now, though they should.
