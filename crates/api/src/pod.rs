@@ -13,7 +13,7 @@ mod state;
 
 pub use state::{
     EvictionGroup, Protection, eviction_group, has_eviction_cost, holds_destroy, holds_drain, is_daemon,
-    is_mirror, is_provisionable, is_reschedulable, is_terminal, is_terminating, protection,
+    is_mirror, is_provisionable, is_reschedulable, is_terminal, is_terminating, is_told_to_wait, protection,
     tolerates_disrupted,
 };
 

@@ -20,25 +20,28 @@ pub(crate) async fn run(context: Arc<Context>) {
         tokio::time::sleep(EVERY).await;
         let arrived = arrived(&context);
         told.retain(|uid| arrived.iter().any(|(_, own, _)| own == uid));
-        for (key, uid, claim) in arrived {
+        for (key, uid, place) in arrived {
             if told.insert(uid.clone()) {
-                let message = format!("runs on the machine of nodeclaim {claim}");
+                let message = format!("runs on {place}");
                 set_condition(&context, &key, &uid, Status::True, condition::READY, &message).await;
             }
         }
     }
 }
 
-/// Pods on nodes of ours, among those that a claim was made for.
+/// Pods that are bound and were told last that they have no machine, each with where it is.
+///
+/// Also those that the scheduler bound elsewhere than planned, or that were refused and found room after all.
 fn arrived(context: &Context) -> Vec<(PodKey, String, String)> {
     let view = context.view();
-    let mut out = Vec::new();
-    for record in view.claims().filter(|record| record.claim.initialized && record.claim.deleted.is_none()) {
-        for node in view.nodes_of(&record.claim.uid) {
-            let here =
-                view.pods_on(&node.name).filter(|pod| record.pods.contains(&pod.pod.uid) && !pod.terminating);
-            out.extend(here.map(|pod| (pod.pod.key.clone(), pod.pod.uid.clone(), record.claim.name.clone())));
-        }
-    }
-    out
+    let place = |name: &str| match view.node(name).and_then(|node| view.claim_of_node(node)) {
+        Some(record) => format!("the machine of nodeclaim {}", record.claim.name),
+        None => format!("node {name}"),
+    };
+    view.arrived()
+        .filter_map(|record| {
+            let node = place(record.node.as_deref()?);
+            Some((record.pod.key.clone(), record.pod.uid.clone(), node))
+        })
+        .collect()
 }

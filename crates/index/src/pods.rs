@@ -29,6 +29,8 @@ pub struct PodRecord {
     pub holds: bool,
     /// When its deletion is due.
     pub going_since: Option<Time>,
+    /// Its condition `MachineReady` is there and not True.
+    pub told_to_wait: bool,
 }
 
 impl PodRecord {
@@ -56,6 +58,7 @@ impl PodRecord {
                 .deletion_timestamp
                 .as_ref()
                 .map(|at| Time::from_millis(at.0.as_millisecond())),
+            told_to_wait: pod::is_told_to_wait(object),
         }
     }
 }
@@ -120,6 +123,11 @@ impl Pods {
 
     pub(crate) fn pending(&self) -> impl Iterator<Item = &PodRecord> {
         self.pending.iter().filter_map(|key| self.all.get(key))
+    }
+
+    /// Pods that are bound, though they were told last that they have no machine.
+    pub(crate) fn arrived(&self) -> impl Iterator<Item = &PodRecord> {
+        self.all.values().filter(|record| record.told_to_wait && record.node.is_some() && !record.terminating)
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &PodKey> {

@@ -94,6 +94,48 @@ fn pods_that_a_claim_was_made_for_take_their_room_there_until_they_are_bound() {
 }
 
 #[test]
+fn a_pod_whose_room_another_took_is_planned_anew() {
+    let mut view = View::default();
+    view.apply_claim(claim("a", |object| {
+        object["metadata"]["annotations"][label::PODS] = json!("uid-p,uid-q")
+    }));
+    view.apply_node(&node("a", |object| {
+        object["metadata"]["labels"][label::REGISTERED] = json!("true");
+        object["metadata"]["labels"][label::INITIALIZED] = json!("true");
+    }));
+    view.apply_pod(&pod("p", |_| {}));
+    view.apply_pod(&pod("q", |_| {}));
+    assert_eq!(view.places()[0].promised, ["uid-p", "uid-q"]);
+    view.apply_pod(&pod("thief", |object| {
+        object["spec"]["nodeName"] = json!("a");
+        object["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("4");
+    }));
+    let places = view.places();
+    assert_eq!(places[0].promised, ["uid-p"], "7 CPUs hold the thief and one of the two");
+    assert_eq!(places[0].requested.get(CPU), 6000);
+}
+
+#[test]
+fn a_pod_that_was_told_to_wait_and_is_bound_anywhere_has_arrived() {
+    let mut view = View::default();
+    let told = |status: &'static str, node: Option<&'static str>| {
+        pod("p", move |object| {
+            object["status"]["conditions"] =
+                json!([{"type": scarpenter_api::condition::MACHINE_READY, "status": status}]);
+            if let Some(node) = node {
+                object["spec"]["nodeName"] = json!(node);
+            }
+        })
+    };
+    for (status, node, arrived) in
+        [("False", None, 0), ("False", Some("of-another-claim"), 1), ("True", Some("a"), 0)]
+    {
+        view.apply_pod(&told(status, node));
+        assert_eq!(view.arrived().count(), arrived, "{status} {node:?}");
+    }
+}
+
+#[test]
 fn a_claim_that_goes_keeps_no_pod_waiting() {
     let mut view = View::default();
     view.apply_claim(claim("a", |object| {

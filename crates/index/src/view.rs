@@ -257,6 +257,11 @@ impl View {
         self.pods.pending().map(|record| record.pod.clone()).collect()
     }
 
+    /// Pods that are bound, though they were told last that they have no machine.
+    pub fn arrived(&self) -> impl Iterator<Item = &PodRecord> {
+        self.pods.arrived()
+    }
+
     /// A pool.
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<&Arc<NodePool>> {
@@ -303,8 +308,12 @@ impl View {
             {
                 continue;
             }
-            let promised = claim.map(|record| still_waiting(record, &waiting)).unwrap_or_default();
             let (mut requested, daemons) = usage::requests(self.pods.on(&node.name));
+            let mut promised = claim.map(|record| still_waiting(record, &waiting)).unwrap_or_default();
+            // Before that the node may not show all that it will have.
+            if node.is_initialized() {
+                promised = with_room(promised, &requested, &node.allocatable);
+            }
             requested.add(&sum(&promised));
             out.push(usage::present(node, claim, (requested, daemons), uids(&promised)));
         }
@@ -328,6 +337,26 @@ fn still_waiting<'a>(claim: &ClaimRecord, waiting: &Waiting<'a>) -> Vec<&'a PodR
         return Vec::new();
     }
     claim.pods.iter().filter_map(|uid| waiting.get(uid.as_str()).copied()).collect()
+}
+
+/// Those of the pods for which there is room beside the pods that the scheduler bound meanwhile. The others are planned
+/// anew: the scheduler keeps no place for anybody.
+fn with_room<'a>(
+    promised: Vec<&'a PodRecord>,
+    bound: &Resources,
+    allocatable: &Resources,
+) -> Vec<&'a PodRecord> {
+    let mut taken = bound.clone();
+    let fits = |record: &&PodRecord| {
+        let mut with = taken.clone();
+        with.add(&record.pod.requests);
+        let fits = with.fits(allocatable);
+        if fits {
+            taken = with;
+        }
+        fits
+    };
+    promised.into_iter().filter(fits).collect()
 }
 
 type Waiting<'a> = BTreeMap<&'a str, &'a PodRecord>;

@@ -27,6 +27,7 @@ pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, any
         ("machines of a tenancy of one take one pod each", Box::pin(single_pod(case))),
         ("a pool's limit of nodes is never passed and all pods run in the end", Box::pin(limited_pool(case))),
         ("a finished pod with a finalizer holds its machine", Box::pin(held_by_finalizer(case))),
+        ("a pod whose room another pod took gets another machine", Box::pin(robbed(case))),
     ]
 }
 
@@ -170,6 +171,44 @@ async fn held_by_finalizer(case: Case<'_>) -> anyhow::Result<()> {
     case.until_gone(&case.claims(), &claim).await
 }
 
+async fn robbed(case: Case<'_>) -> anyhow::Result<()> {
+    // The startup taint keeps the scheduler away until the thief is there.
+    let held = json!({"key": "trial/held", "effect": "NoSchedule"});
+    let template = json!({"spec": {"template": {"spec": {"startupTaints": [held]}}}});
+    case.pool("robbed", "default", template).await?;
+    case.pod("robbed", and(and(of_pool("robbed"), exactly("hcloud", "ccx23")), three_cpus(1))).await?;
+    let claim = case
+        .claim("robbed", "its node is registered", |claim| {
+            condition(claim.conditions(), "Registered").is_some_and(|said| said.starts_with("True"))
+        })
+        .await?
+        .name_any();
+    case.pod("thief", and(three_cpus(60), json!({"spec": {"nodeName": claim}}))).await?;
+    case.until("the robbed pod ran", async || {
+        for node in
+            case.nodes().list(&ListParams::default().labels(&format!("{}=robbed", label::NODEPOOL))).await?
+        {
+            let mut taints =
+                node.spec.iter().flat_map(|spec| spec.taints.clone()).flatten().collect::<Vec<_>>();
+            let all = taints.len();
+            taints.retain(|taint| taint.key != "trial/held");
+            if taints.len() < all {
+                // Another may write the node at the same time: then the next look does it.
+                let version = node.metadata.resource_version.clone();
+                let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
+                case.patch(&case.nodes(), &node.name_any(), patch).await.ok();
+            }
+        }
+        let pod = case.pods().get("robbed").await?;
+        Ok(if phase(&pod) == "Succeeded" { Ok(()) } else { Err(format!("{:?}", pod.status)) })
+    })
+    .await?;
+    case.delete(&case.pods(), "thief").await?;
+    let sold = case.until_sold_is_gone("ccx23").await?;
+    ensure!((sold.claims.len(), sold.made) == (2, 2), "{sold:?}");
+    Ok(())
+}
+
 /// Four pods and two machines at a time.
 pub(super) async fn capped(case: Case<'_>) -> anyhow::Result<()> {
     let pods: Vec<String> = (0..4).map(|number| format!("capped-{number}")).collect();
@@ -199,6 +238,16 @@ fn small(seconds: u32) -> Value {
         "metadata": {"annotations": {RUN_SECONDS: seconds.to_string()}},
         "spec": {"containers": [{
             "name": "main", "image": "none", "resources": {"requests": {"cpu": "200m", "memory": "128Mi"}},
+        }]},
+    })
+}
+
+/// A pod that fills a machine of four CPUs and runs for so many seconds.
+fn three_cpus(seconds: u32) -> Value {
+    json!({
+        "metadata": {"annotations": {RUN_SECONDS: seconds.to_string()}},
+        "spec": {"containers": [{
+            "name": "main", "image": "none", "resources": {"requests": {"cpu": "3", "memory": "128Mi"}},
         }]},
     })
 }

@@ -21,6 +21,13 @@ pub fn is_provisionable(pod: &Pod) -> bool {
     unschedulable && !bound && !nominated && !is_daemon(pod) && !is_owned_by(pod, "v1", "Node")
 }
 
+/// Whether its condition `MachineReady` says that it has no machine.
+#[must_use]
+pub fn is_told_to_wait(pod: &Pod) -> bool {
+    let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|own| own.type_ == crate::condition::MACHINE_READY && own.status != "True")
+}
+
 /// Whether it has run to its end.
 #[must_use]
 pub fn is_terminal(pod: &Pod) -> bool {
