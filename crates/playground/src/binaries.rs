@@ -86,7 +86,7 @@ pub enum Progress {
         of: usize,
         /// For how long so far.
         elapsed: Duration,
-        /// What Go said last, if anything, such as `go: downloading …`.
+        /// What Go said last, if anything: the package that it began, or `go: downloading …`.
         latest: Option<String>,
     },
     /// A program is there.
@@ -234,7 +234,7 @@ impl Build {
             tokio::time::sleep(LOOK_EVERY).await;
         };
         if !status.success() {
-            let output = go.0.log_tail(8);
+            let output = complaints(&go.0.log_tail(usize::MAX));
             return Err(BuildError::Failed { program, go: format!("`go build` ({status})"), output });
         }
         drop(go);
@@ -253,7 +253,14 @@ impl Build {
 
     fn command(&self, program: Program, module: &Path) -> Command {
         let mut command = Command::new(&self.go);
-        command.arg("build").args(flags()).arg("-o").arg(module.join(program.name())).arg(program.package());
+        // `-v` names each package when it is begun, so that the progress moves.
+        command
+            .arg("build")
+            .arg("-v")
+            .args(flags())
+            .arg("-o")
+            .arg(module.join(program.name()))
+            .arg(program.package());
         command.current_dir(module).env("PWD", module).env("GOTMPDIR", module.join("tmp"));
         command.envs(ENVIRONMENT).env_remove("GOOS").env_remove("GOARCH");
         command
@@ -278,6 +285,12 @@ const ENVIRONMENT: [(&str, &str); 3] =
     [("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "-mod=readonly")];
 
 /// Without the version the API server reports v0.0.0.
+/// The last of what Go complains of: everything but the bare names of packages.
+fn complaints(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains([' ', ':'])).collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}
+
 fn flags() -> Vec<String> {
     let mut parts = KUBERNETES_VERSION.split('.');
     let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
