@@ -22,6 +22,9 @@ use super::{Ask, Error, rate};
 /// How many questions are open at once.
 const AT_ONCE: usize = 2;
 
+/// How many steps it is until better is known: a Keeper of eight vendors needs so many.
+const USUAL: usize = 70;
+
 /// All rows of a Keeper.
 pub(crate) struct Fetched {
     pub(crate) regions: Rows,
@@ -76,6 +79,11 @@ struct Steps<'f> {
 }
 
 impl Steps<'_> {
+    /// Says how many steps are left, now that it is known.
+    fn left(&self, count: usize) {
+        self.of.store(self.done.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+    }
+
     fn more(&self, count: usize) {
         self.of.fetch_add(count, Ordering::Relaxed);
     }
@@ -88,11 +96,10 @@ impl Steps<'_> {
 
 impl<'f> Fetch<'f> {
     pub(crate) fn new(client: &'f Client, progress: &'f dyn Progress) -> Self {
-        Self { client, steps: Steps { done: AtomicUsize::new(0), of: AtomicUsize::new(0), progress } }
+        Self { client, steps: Steps { done: AtomicUsize::new(0), of: AtomicUsize::new(USUAL), progress } }
     }
 
     pub(crate) async fn all(&self) -> Result<Fetched, Error> {
-        self.steps.more(5);
         let stats: Stats = self.object(&Ask::new("/stats")).await?;
         let shape = Shape::of(&RegionRow::TABLE, |row| RegionRow::read(row).active);
         let regions = self.table("/table/region", &shape, stats.total_regions).await?;
@@ -153,7 +160,6 @@ impl<'f> Fetch<'f> {
                 open.push(region.id.to_owned());
             }
         }
-        self.steps.more(totals.len());
         for (vendor, (open, rows)) in &mut totals {
             open.sort();
             let ask = Ask::new("/stats").with("vendor", vendor).with("only_active", "true");
@@ -167,7 +173,7 @@ impl<'f> Fetch<'f> {
         jobs: Vec<Job>,
         totals: &Totals,
     ) -> Result<(Vec<(Scores, Rows)>, Vec<(Prices, Rows)>), Error> {
-        self.steps.more(jobs.len());
+        self.steps.left(jobs.len());
         let answers = stream::iter(jobs).map(|job| self.job(job, totals)).buffered(AT_ONCE);
         let answers: Vec<_> = answers.try_collect().await?;
         let (mut scores, mut prices) = (Vec::new(), Vec::new());
