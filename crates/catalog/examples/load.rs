@@ -1,12 +1,13 @@
 //! Loads a catalog some times over and prints the report, the seconds each load took and the memory it took.
 //!
-//! `cargo run --release -p scarpenter-catalog --example load -- [PATH] [CURRENCY=USD]...`; without a path, the sample.
+//! `cargo run --release -p scarpenter-catalog --example load -- [PATH [SNAPSHOT]] [CURRENCY=USD]...`; without a path, the
+//! sample. With a second path, what was loaded is written there as a snapshot file.
 //! Memory is read from `/proc/self/status`, and is left out where there is none.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use scarpenter_catalog::{Catalog, Error, Rate, Rates, open_sqlite, sample};
+use scarpenter_catalog::{Catalog, Error, Rate, Rates, file, open, sample};
 
 const LOADS: usize = 5;
 
@@ -17,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = paths.first().map(PathBuf::from);
     let load = || -> Result<Catalog, Error> {
         match &path {
-            Some(path) => open_sqlite(path, &rates),
+            Some(path) => open(path, &rates),
             None => Ok(sample(&rates)),
         }
     };
@@ -35,6 +36,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             before,
             memory("VmHWM")
         );
+    }
+    if let Some(snapshot) = paths.get(1) {
+        file::write(Path::new(snapshot), &load()?)?;
+        println!("wrote {snapshot}: {} bytes", std::fs::metadata(snapshot)?.len());
     }
     Ok(())
 }

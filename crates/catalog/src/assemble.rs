@@ -8,6 +8,7 @@ use scarpenter_core::offering::{CapacityType, InstanceType, Place, Terms};
 use crate::offers::{Offer, Offers, number};
 use crate::report::Provenance;
 use crate::rows::{PriceRow, RegionRow, ScoreRow, ServerRow, ZoneRow};
+use crate::scores::Collected;
 use crate::{Catalog, Rates, Reason, Report, benchmark, place};
 
 mod machine;
@@ -28,6 +29,7 @@ pub(crate) struct Assembly<'r> {
     types: Vec<InstanceType>,
     places: Places,
     offers: Vec<Offer>,
+    scores: Collected,
     report: Report,
 }
 
@@ -51,6 +53,7 @@ impl<'r> Assembly<'r> {
             types: Vec::new(),
             places: Places::default(),
             offers: Vec::new(),
+            scores: Collected::default(),
             report: Report::default(),
         }
     }
@@ -91,15 +94,19 @@ impl<'r> Assembly<'r> {
     }
 
     pub(crate) fn score(&mut self, row: &ScoreRow<'_>) {
-        let Some(name) = benchmark::name(row.benchmark_id, row.config) else { return };
         let of = self.vendors.get(row.vendor).and_then(|ids| ids.servers.get(row.server_id));
         let Some(Ok(of)) = of else { return };
+        if !row.active {
+            return self.report.drop(Reason::InactiveScore);
+        }
+        let exact = row.score.unwrap_or_default();
         match benchmark::score(row.score) {
-            _ if !row.active => self.report.drop(Reason::InactiveScore),
-            Some(score) => {
-                self.types[*of as usize].benchmarks.insert(name, score);
+            Some(rounded) if self.scores.add(*of, row.benchmark_id, row.config, exact) => {
+                if let Some(name) = benchmark::name(row.benchmark_id, row.config) {
+                    self.types[*of as usize].benchmarks.insert(name, rounded);
+                }
             }
-            None => self.report.drop(Reason::BadScore),
+            _ => self.report.drop(Reason::BadScore),
         }
     }
 
@@ -117,14 +124,14 @@ impl<'r> Assembly<'r> {
 
     /// The catalog of all that was given; `provenance` says whence, the rates in it are set here.
     pub(crate) fn finish(self, provenance: Provenance) -> Catalog {
-        let Self { rates, machines, mut types, places, offers, report, .. } = self;
+        let Self { rates, machines, mut types, places, offers, scores, report, .. } = self;
         machines.finish(&mut types);
         let report = Report {
             source: provenance.source.clone(),
             provenance: Provenance { rates: rates.clone(), ..provenance },
             ..report
         };
-        Offers { types, places: places.list, offers }.into_catalog(report)
+        Offers { types, places: places.list, offers, scores: scores.into_list() }.into_catalog(report)
     }
 
     fn ids(&mut self, vendor: &str) -> &mut Ids {

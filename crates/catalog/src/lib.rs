@@ -18,6 +18,7 @@ mod benchmark;
 mod offers;
 mod place;
 mod report;
+mod scores;
 
 pub mod file;
 pub mod keeper;
@@ -34,10 +35,11 @@ use scarpenter_core::snapshot::Snapshot;
 
 pub use benchmark::{Benchmark, benchmarks};
 pub use error::Error;
-pub use rates::{BadRate, Rate, Rates};
 pub use look::open;
+pub use rates::{BadRate, Rate, Rates};
 pub use report::{Provenance, Reason, Report};
 pub use sample::sample;
+pub use scores::{Measurement, Scores};
 pub use sqlite::open_sqlite;
 
 /// A snapshot with what is to be said about it.
@@ -47,6 +49,8 @@ pub struct Catalog {
     pub snapshot: Arc<Snapshot>,
     /// Where they are from, how old they are, and what was left out.
     pub report: Report,
+    /// All measurements, those that are no labels too.
+    pub scores: Arc<Scores>,
     /// Prices that become offerings once their rate is given.
     pub(crate) unpriced: Arc<offers::Unpriced>,
 }

@@ -6,6 +6,7 @@ use scarpenter_core::name::Vendor;
 use scarpenter_core::offering::{CapacityType, InstanceType, Place, Terms};
 use scarpenter_core::snapshot::{Snapshot, SnapshotBuilder};
 
+use crate::scores::{Measurement, Scores};
 use crate::{Catalog, Reason, Report};
 
 /// All that a catalog is made of.
@@ -14,6 +15,8 @@ pub(crate) struct Offers {
     pub(crate) types: Vec<InstanceType>,
     pub(crate) places: Vec<(Vendor, Place)>,
     pub(crate) offers: Vec<Offer>,
+    /// Their types are those of this list.
+    pub(crate) scores: Vec<Measurement>,
 }
 
 /// A price of a type in a place, by their indices.
@@ -62,24 +65,21 @@ impl Offers {
         let snapshot = builder.build();
         report.drop_many(Reason::Dearer, taken - snapshot.len());
         report.describe(&snapshot);
-        let unpriced = Unpriced::new(unpriced, &names, &self.places, &snapshot);
-        Catalog { snapshot: Arc::new(snapshot), report, unpriced: Arc::new(unpriced) }
+        let ranks = ranks(&names, &snapshot);
+        let unpriced = Unpriced::new(unpriced, &ranks, &self.places);
+        let scores = Scores::new(self.scores, |of| ranks[of as usize]);
+        Catalog {
+            snapshot: Arc::new(snapshot),
+            report,
+            scores: Arc::new(scores),
+            unpriced: Arc::new(unpriced),
+        }
     }
 }
 
 impl Unpriced {
-    /// Of `names` and `places`, by which `offers` are numbered, only those places that they need.
-    fn new(
-        offers: Vec<Offer>,
-        names: &[(Vendor, String)],
-        places: &[(Vendor, Place)],
-        snapshot: &Snapshot,
-    ) -> Self {
-        let instance_type = |name: &(Vendor, String)| {
-            let found =
-                snapshot.types().binary_search_by(|of| (&of.vendor, &of.name).cmp(&(&name.0, &name.1)));
-            number(found.expect("a snapshot has all types that it was built of"))
-        };
+    /// Of `places`, by which `offers` are numbered, only those that they need.
+    fn new(offers: Vec<Offer>, ranks: &[u32], places: &[(Vendor, Place)]) -> Self {
         let mut out = Self::default();
         let mut numbers = vec![None; places.len()];
         for offer in offers {
@@ -87,11 +87,19 @@ impl Unpriced {
                 out.places.push(places[offer.place as usize].clone());
                 number(out.places.len() - 1)
             });
-            let instance_type = instance_type(&names[offer.instance_type as usize]);
-            out.offers.push(Offer { instance_type, place, ..offer });
+            out.offers.push(Offer { instance_type: ranks[offer.instance_type as usize], place, ..offer });
         }
         out
     }
+}
+
+/// Where the types of these names stand in `snapshot`.
+fn ranks(names: &[(Vendor, String)], snapshot: &Snapshot) -> Vec<u32> {
+    let rank = |(vendor, name): &(Vendor, String)| {
+        let found = snapshot.types().binary_search_by(|of| (&of.vendor, &of.name).cmp(&(vendor, name)));
+        number(found.expect("a snapshot has all types that it was built of"))
+    };
+    names.iter().map(rank).collect()
 }
 
 pub(crate) fn number(index: usize) -> u32 {

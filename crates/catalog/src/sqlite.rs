@@ -1,11 +1,14 @@
 //! Reads a Spare Cores database: the SQLite file that sparecores-crawler writes and the Keeper serves from.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+use sha2::{Digest, Sha256};
 
 use crate::assemble::Assembly;
 use crate::look::{self, Look};
@@ -28,6 +31,18 @@ const BUSY: Duration = Duration::from_millis(500);
 /// [`Error`] when the file is missing, empty, cut off, no SQLite database, of another schema, or without types or prices.
 pub fn open_sqlite(path: &Path, rates: &Rates) -> Result<Catalog, Error> {
     check_file(path)?;
+    // Hashing needs nothing of the reading, and beside it costs no time.
+    let (catalog, hash) = thread::scope(|scope| {
+        let hash = scope.spawn(|| sha256(path));
+        (read(path, rates), hash.join().expect("hashing does not panic"))
+    });
+    let mut catalog = catalog?;
+    catalog.report.provenance.hash =
+        hash.map_err(|source| Error::ReadFile { path: path.to_owned(), source })?;
+    Ok(catalog)
+}
+
+fn read(path: &Path, rates: &Rates) -> Result<Catalog, Error> {
     let database = Database::open(path)?;
     for table in TABLES {
         database.check(table)?;
@@ -167,13 +182,27 @@ fn expected_size(header: &[u8]) -> Option<u64> {
     (changed.0 == changed.1).then(|| word(28) * page_size)
 }
 
-/// A file that nothing is being written to is opened as immutable, which needs neither locks nor a folder to write in.
-fn uri(path: &Path) -> String {
-    let beside = |suffix: &str| {
+/// The SHA-256 of a file; `None` while part of its rows stand in another.
+fn sha256(path: &Path) -> io::Result<Option<String>> {
+    if is_written(path) {
+        return Ok(None);
+    }
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut hash)?;
+    Ok(Some(format!("{:x}", hash.finalize())))
+}
+
+/// Whether another program is writing to the database, or was when it died.
+fn is_written(path: &Path) -> bool {
+    ["-wal", "-journal"].into_iter().any(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         fs::metadata(name).is_ok_and(|metadata| metadata.len() > 0)
-    };
+    })
+}
+
+/// A file that nothing is being written to is opened as immutable, which needs neither locks nor a folder to write in.
+fn uri(path: &Path) -> String {
     let mut out = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
@@ -182,7 +211,7 @@ fn uri(path: &Path) -> String {
             out.push_str(&format!("%{byte:02X}"));
         }
     }
-    out + if beside("-wal") || beside("-journal") { "?mode=ro" } else { "?mode=ro&immutable=1" }
+    out + if is_written(path) { "?mode=ro" } else { "?mode=ro&immutable=1" }
 }
 
 #[cfg(test)]

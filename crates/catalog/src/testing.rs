@@ -145,6 +145,7 @@ pub(crate) fn assert_same(have: &Catalog, want: &Catalog) {
         assert_eq!((have.key(), have.price(), have.terms()), (want.key(), want.price(), want.terms()));
         assert_eq!((have.place(), have.labels()), (want.place(), want.labels()));
     }
+    assert_eq!(have.scores, want.scores);
     let without_source = |catalog: &Catalog| Report { source: String::new(), ..catalog.report.clone() };
     assert_eq!(without_source(have), without_source(want));
 }

@@ -165,6 +165,18 @@ fn scores_are_told_apart_by_their_config() {
         ("passmark-single-thread", 3819),
     ]);
     assert_eq!(of(&catalog, "c8a.large").benchmarks, expected);
+    let all: Vec<_> = catalog.scores.of(0).map(|(own, score)| (own.id(), own.config(), score)).collect();
+    assert_eq!(
+        all,
+        [
+            ("bogomips", "{}", 5000.0),
+            ("geekbench:score", r#"{"cores":"multi"}"#, 9000.49),
+            ("geekbench:score", r#"{"cores":"single"}"#, 2345.5),
+            ("passmark:cpu_single_threaded_test", "{}", 3818.59),
+        ],
+        "none is rounded or lost"
+    );
+    assert_eq!(catalog.scores.of(2).count(), 0);
     assert_eq!(of(&catalog, "ccx33").benchmarks, BTreeMap::new());
     assert_eq!(catalog.report.dropped, BTreeMap::new());
 }

@@ -14,6 +14,7 @@ pub(super) struct Body<'a> {
     pub(super) types: Vec<TypeRow>,
     pub(super) places: Vec<PlaceRow>,
     pub(super) offers: Columns,
+    pub(super) measured: Vec<MeasuredRow>,
 }
 
 /// An [`InstanceType`](scarpenter_core::offering::InstanceType); texts and flag sets by number.
@@ -88,4 +89,16 @@ pub(super) struct Columns {
     pub(super) observed: Vec<u32>,
     /// Number of an offer and its monthly cap.
     pub(super) caps: Vec<(u32, u64)>,
+}
+
+/// A [`Measurement`](crate::Measurement); id and config are texts by number.
+#[derive(Serialize, Deserialize)]
+pub(super) struct MeasuredRow {
+    pub(super) id: u32,
+    pub(super) config: u32,
+    pub(super) types: Vec<u32>,
+    /// One more than the score in ten-thousandths; 0 for one that is not a whole number of them.
+    pub(super) scores: Vec<u64>,
+    /// The scores for which 0 stands, in order.
+    pub(super) exact: Vec<f64>,
 }

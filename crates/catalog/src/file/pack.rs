@@ -6,9 +6,10 @@ use std::hash::Hash;
 use scarpenter_core::name::Vendor;
 use scarpenter_core::offering::{Arch, CapacityType, Hardware, InstanceType, Place};
 
-use super::body::{Body, Columns, HardwareRow, PlaceRow, TypeRow};
-use crate::Catalog;
+use super::body::{Body, Columns, HardwareRow, MeasuredRow, PlaceRow, TypeRow};
+use super::unpack::unscaled;
 use crate::offers::{Offer, number};
+use crate::{Catalog, Measurement};
 
 /// The bytes of all types, places and offers of a catalog, those without a price in USD too.
 pub(super) fn pack(catalog: &Catalog) -> Vec<u8> {
@@ -30,7 +31,8 @@ pub(super) fn pack(catalog: &Catalog) -> Vec<u8> {
     let mut offers: Vec<Offer> = priced.chain(rest).collect();
     offers.sort_unstable();
     let offers = numbers.columns(snapshot.types().len(), &offers);
-    let body = Body { texts: numbers.texts.list, flags: numbers.flags.list, types, places, offers };
+    let measured = catalog.scores.iter().map(|measured| numbers.measured_row(measured)).collect();
+    let body = Body { texts: numbers.texts.list, flags: numbers.flags.list, types, places, offers, measured };
     postcard::to_stdvec(&body).expect("a body has nothing that its format cannot say")
 }
 
@@ -145,6 +147,24 @@ impl<'a> Numbers<'a> {
         }
     }
 
+    fn measured_row(&mut self, measured: &'a Measurement) -> MeasuredRow {
+        let mut out = MeasuredRow {
+            id: self.texts.number(measured.id()),
+            config: self.texts.number(measured.config()),
+            types: Vec::new(),
+            scores: Vec::new(),
+            exact: Vec::new(),
+        };
+        for (of, score) in measured.iter() {
+            out.types.push(number(of));
+            out.scores.push(ten_thousandths(score).map_or(0, |score| score + 1));
+            if out.scores.last() == Some(&0) {
+                out.exact.push(score);
+            }
+        }
+        out
+    }
+
     /// `offers` are in order.
     fn columns(&mut self, types: usize, offers: &'a [Offer]) -> Columns {
         let mut out = Columns { of_type: vec![0; types], ..Columns::default() };
@@ -162,4 +182,16 @@ impl<'a> Numbers<'a> {
         (out.currencies, out.times) = (currencies.list, times.list);
         out
     }
+}
+
+/// A score in ten-thousandths, where that gives the same score again; most are written with two digits.
+fn ten_thousandths(score: f64) -> Option<u64> {
+    let scaled = (score * 1e4).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be small and not negative"
+    )]
+    let whole = (0.0..1e15).contains(&scaled).then_some(scaled as u64)?;
+    (unscaled(whole).to_bits() == score.to_bits()).then_some(whole)
 }

@@ -16,6 +16,8 @@ fn small() -> Catalog {
     let tiers = r#"[{"lower": 0.0, "upper": 672.0, "price": 0.2219}, {"lower": 673.0, "upper": "Infinity", "price": 0.0}]"#;
     TestDatabase::small()
         .score("passmark:cpu_mark", "{}", "7000")
+        .score("static_web:speed", r#"{"size": "1k", "connections": 8}"#, "2897.478")
+        .score("llm_speed:text", "", "0.1234567891234")
         .with(&format!("UPDATE server_price SET price_tiered = '{tiers}' WHERE vendor_id = 'hcloud'"))
         .with("UPDATE server_price SET observed_at = NULL WHERE vendor_id = 'gcp'")
         .with("UPDATE server SET cpu_flags = '[\"avx\",\"aes\"]', cpu_cores = 4, network_speed_max = 12.5")

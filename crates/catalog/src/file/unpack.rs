@@ -10,7 +10,8 @@ use scarpenter_core::offering::{
 };
 
 use super::Flaw;
-use super::body::{Body, Columns, HardwareRow, PlaceRow, TypeRow};
+use super::body::{Body, Columns, HardwareRow, MeasuredRow, PlaceRow, TypeRow};
+use crate::Measurement;
 use crate::offers::{Offer, Offers};
 
 /// What the bytes of a body hold. Every number in it is checked.
@@ -26,7 +27,9 @@ pub(super) fn unpack(raw: &[u8]) -> Result<Offers, Flaw> {
     let places: Vec<(Vendor, Place)> =
         body.places.into_iter().map(|row| values.place(&row)).collect::<Result<_, _>>()?;
     let offers = values.offers(&body.offers, &types, &places)?;
-    Ok(Offers { types, places, offers })
+    let scores = body.measured.into_iter().map(|row| values.measured(&row, types.len()));
+    let scores = scores.collect::<Result<_, _>>()?;
+    Ok(Offers { types, places, offers, scores })
 }
 
 /// From numbers to values.
@@ -121,6 +124,20 @@ impl<'a> Values<'a> {
         Ok((self.text(row.vendor)?.into(), place))
     }
 
+    fn measured(&self, row: &MeasuredRow, types: usize) -> Result<Measurement, Flaw> {
+        let (id, config) = (self.text(row.id)?, self.text(row.config)?);
+        let mut exact = row.exact.iter().copied();
+        if row.types.len() != row.scores.len() || row.types.iter().any(|of| *of as usize >= types) {
+            return Err(Flaw::Content("it has scores of no type"));
+        }
+        let scores = row.types.iter().zip(&row.scores).map(|(of, score)| {
+            let score = score.checked_sub(1).map_or_else(|| exact.next(), |score| Some(unscaled(score)));
+            let score = score.filter(|score| *score >= 0.0 && score.is_finite());
+            Ok((*of, score.ok_or(Flaw::Content("one of its scores is none"))?))
+        });
+        Ok(Measurement::new(id, config, scores.collect::<Result<_, Flaw>>()?))
+    }
+
     fn offers(
         &self,
         columns: &Columns,
@@ -174,4 +191,11 @@ fn time(times: &[i64], number: u32) -> Result<Option<Time>, Flaw> {
 
 fn get<T>(list: &[T], number: u32) -> Result<&T, Flaw> {
     list.get(number as usize).ok_or(Flaw::Content("it refers to what it does not hold"))
+}
+
+/// A score that was kept in ten-thousandths.
+pub(super) fn unscaled(score: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "the writer has checked that this gives the score again")]
+    let score = score as f64 / 1e4;
+    score
 }

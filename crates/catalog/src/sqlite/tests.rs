@@ -140,6 +140,19 @@ fn a_database_that_another_program_holds_is_said_to_be_locked() {
 }
 
 #[test]
+fn a_catalog_says_which_file_it_is_from_without_saying_where_that_is() {
+    let database = TestDatabase::small();
+    let provenance = database.read().report.provenance;
+    assert_eq!(provenance.source, "SQLite database catalog.sqlite");
+    let hash = provenance.hash.unwrap();
+    assert_eq!((hash.len(), database.read().report.provenance.hash), (64, Some(hash.clone())));
+    let changed = database.with("UPDATE server_price SET price = 7");
+    assert_ne!(changed.read().report.provenance.hash, Some(hash));
+    let written = changed.with("PRAGMA journal_mode = WAL; UPDATE server_price SET price = 8");
+    assert_eq!(written.read().report.provenance.hash, None, "the file is not all of it");
+}
+
+#[test]
 fn rows_that_are_still_in_the_write_ahead_log_are_read() {
     let database = TestDatabase::small();
     let mode = "PRAGMA journal_mode = WAL; UPDATE server_price SET price = 7 WHERE vendor_id = 'aws'";
@@ -152,6 +165,8 @@ fn the_real_catalog_is_read_whole_and_nothing_is_lost_unseen() {
     let Some(path) = real_catalog("the reading of the real catalog") else { return };
     let catalog = open_sqlite(&path, &rates()).unwrap();
     let report = &catalog.report;
+    let hash = report.provenance.hash.as_deref().unwrap();
+    assert!(hash.starts_with("6ebbe924904693819d74"), "{hash}: another catalog has other figures");
     assert_eq!(
         report.dropped,
         BTreeMap::from([
