@@ -2,7 +2,7 @@
 //!
 //! # What is asked
 //! `/healthcheck` for the database's hash, `/stats` for how many rows there must be, the tables of regions, zones and
-//! servers whole, the scores of each benchmark that becomes a label, and the prices: of a small vendor at once, of a
+//! servers whole, the scores of each benchmark (where there are many, of those that become labels), and the prices: of a small vendor at once, of a
 //! large one three regions at a time, with a key the bare table of each vendor.
 //! An answer that is too long or too late is asked for in parts.
 //! Then `/healthcheck` again: when the database changed on the way, everything is fetched once anew.

@@ -25,6 +25,10 @@ const AT_ONCE: usize = 2;
 /// How many steps it is until better is known: a Keeper of eight vendors needs so many.
 const USUAL: usize = 70;
 
+/// The most benchmarks, each config counted, that are all asked for: each takes a question of three credits, and a
+/// Keeper with all of Spare Cores' measurements has hundreds.
+const MOST_BENCHMARKS: usize = 24;
+
 /// All rows of a Keeper.
 pub(crate) struct Fetched {
     pub(crate) regions: Rows,
@@ -136,19 +140,18 @@ impl<'f> Fetch<'f> {
         Ok(rows)
     }
 
-    /// The benchmarks that become labels, as the Keeper writes their configs.
+    /// What was measured, with the configs as the Keeper writes them: all, or what becomes labels where that is too many.
     async fn benchmarks(&self) -> Result<Vec<Job>, Error> {
         let ask = Ask::new("/benchmark_configs");
         let shape = Shape::new(&["benchmark_id", "config"], |row| row.text(0).len());
         let rows = self.rows(&ask, &shape, false, None).await?;
         self.steps.done(ask.path);
-        let ours = rows.iter().filter(|row| benchmark::name(row.text(0), row.text(1)).is_some());
-        let [benchmark, config] = [0, 1];
-        let scores = ours.map(|row| {
-            let (benchmark, config) = (row.text(benchmark).to_owned(), row.text(config).to_owned());
-            Job::Scores(Scores { benchmark, config, vendor: None })
+        let all = rows.iter().map(|row| (row.text(0).to_owned(), row.text(1).to_owned()));
+        let wanted = all.filter(|(benchmark, config)| {
+            rows.count <= MOST_BENCHMARKS || benchmark::name(benchmark, config).is_some()
         });
-        Ok(scores.collect())
+        let scores = wanted.map(|(benchmark, config)| Scores { benchmark, config, vendor: None });
+        Ok(scores.map(Job::Scores).collect())
     }
 
     async fn totals(&self, regions: &Rows) -> Result<Totals, Error> {

@@ -71,6 +71,8 @@ async fn a_keeper_and_the_database_it_serves_give_the_same_catalog() {
     let read = crate::open_sqlite(&database.path(), &rates()).unwrap();
     assert_eq!(lines(&fetched), lines(&read));
     assert_eq!(types(&fetched), types(&read));
+    assert_eq!(fetched.scores, read.scores);
+    assert!(fetched.scores.find("bogomips", "{}").is_some());
     assert_eq!((fetched.report.oldest, fetched.report.date), (read.report.oldest, read.report.date));
     assert!(fetched.report.offerings > 10, "{}", fetched.report);
 }
@@ -122,6 +124,23 @@ async fn without_a_key_three_regions_are_asked_for_at_a_time_and_nothing_that_ne
     assert!(!asked.iter().any(|target| target.contains("/table/server_prices")));
     assert!(asked.iter().any(|target| target.contains("vendor=hcloud") && target.contains("currency=EUR")));
     assert_eq!(lines(&catalog), lines(&load(&Played::small().await).await.unwrap()));
+}
+
+#[tokio::test]
+async fn of_many_benchmarks_only_those_that_become_labels_are_asked_for() {
+    let mut data = Data::small();
+    for level in 0..30 {
+        let mut row = data.scores[0].clone();
+        row["benchmark_id"] = Value::from("compression_text:ratio");
+        row["config"] = Value::from(format!("{{\"level\": {level}}}"));
+        data.scores.push(row);
+    }
+    let played = Played::of(data).await;
+    let catalog = load(&played).await.unwrap();
+    assert_eq!(types(&catalog), types(&load(&Played::small().await).await.unwrap()));
+    let asked = played.asked();
+    let asked_for = |id: &str| asked.iter().filter(|target| target.contains(id)).count();
+    assert_eq!((asked_for("compression"), asked_for("bogomips"), asked_for("geekbench")), (0, 0, 2));
 }
 
 #[tokio::test]

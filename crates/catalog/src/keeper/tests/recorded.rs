@@ -173,7 +173,10 @@ async fn a_real_keeper_gives_the_catalog_of_its_database() {
 fn bought(catalog: &Catalog) -> Vec<String> {
     let all = types(catalog).into_iter().enumerate();
     let bought = all.filter(|(index, _)| catalog.snapshot.offerings_of(*index).next().is_some());
-    let mut bought: Vec<String> = bought.map(|(_, of)| of).collect();
+    let scores = |index| -> Vec<_> {
+        catalog.scores.of(index).map(|(of, score)| format!("{} {} {score}", of.id(), of.config())).collect()
+    };
+    let mut bought: Vec<String> = bought.map(|(index, of)| format!("{of} {:?}", scores(index))).collect();
     bought.sort();
     bought
 }
