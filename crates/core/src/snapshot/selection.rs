@@ -1,10 +1,11 @@
 use std::ops::Range;
 
 use crate::label;
-use crate::offering::CapacityType;
+use crate::offering::{CapacityType, Price};
 use crate::requirements::{Requirements, ValueSet};
 
 use super::build::number;
+use super::prices::Prices;
 use super::{Bits, OfferingId, Row, Snapshot};
 
 /// Fewer offerings than this are gathered and sorted; more are met by walking all in price order.
@@ -21,7 +22,7 @@ pub struct Selection {
     pub places: Bits,
     on_demand: bool,
     spot: bool,
-    price: Option<ValueSet>,
+    price: Option<Prices>,
 }
 
 impl Selection {
@@ -32,7 +33,7 @@ impl Selection {
         self.on_demand &= other.on_demand;
         self.spot &= other.spot;
         self.price = match (self.price.take(), &other.price) {
-            (Some(own), Some(theirs)) => Some(own.intersect(theirs)),
+            (Some(own), Some(theirs)) => Some(own.and(theirs.set())),
             (own, theirs) => own.or_else(|| theirs.clone()),
         };
     }
@@ -66,9 +67,7 @@ impl Selection {
         capacity
             && self.types.contains(row.instance_type as usize)
             && self.places.contains(row.place as usize)
-            && self.price.as_ref().is_none_or(|set| {
-                i64::try_from(row.price.micro_usd()).is_ok_and(|price| set.allows_integer(price))
-            })
+            && self.price.as_ref().is_none_or(|prices| prices.allows(row.price.micro_usd()))
     }
 
     /// Whether only the type decides what is in it.
@@ -106,8 +105,8 @@ impl Snapshot {
         match key {
             label::CAPACITY_TYPE => selection.keep_capacity_types(set),
             label::PRICE => {
-                let both = selection.price.as_ref().map_or_else(|| set.clone(), |own| own.intersect(set));
-                selection.price = Some(both);
+                let own = selection.price.as_ref();
+                selection.price = Some(own.map_or_else(|| Prices::of(set.clone()), |own| own.and(set)));
             }
             _ => match (self.columns.get(key), self.place_columns.get(key)) {
                 (Some(column), _) => column.narrow(&mut selection.types, set),
@@ -156,9 +155,30 @@ impl Snapshot {
 
     /// The first offering of a selection, in price order, that `accept` takes.
     pub fn first(&self, selection: &Selection, accept: impl Fn(OfferingId) -> bool) -> Option<OfferingId> {
+        self.first_within(selection, self.within(selection.price.as_ref()), accept)
+    }
+
+    /// The same, if its price is at most `most`; what is dearer is not looked at.
+    pub fn first_up_to(
+        &self,
+        selection: &Selection,
+        most: Price,
+        accept: impl Fn(OfferingId) -> bool,
+    ) -> Option<OfferingId> {
+        let mut within = self.within(selection.price.as_ref());
+        let end = number(self.rows.partition_point(|row| row.price <= most));
+        within.end = within.end.min(end).max(within.start);
+        self.first_within(selection, within, accept)
+    }
+
+    fn first_within(
+        &self,
+        selection: &Selection,
+        within: Range<u32>,
+        accept: impl Fn(OfferingId) -> bool,
+    ) -> Option<OfferingId> {
         let mut types = selection.types.clone();
         self.reach.narrow(&mut types, &selection.places, selection.capacity_types());
-        let within = self.within(selection.price.as_ref());
         let accept = |id: u32| selection.takes(&self.rows[id as usize]) && accept(OfferingId(id));
         let few = types.count() * FEW <= types.limit();
         let first = match (few, within.start) {
@@ -170,15 +190,12 @@ impl Snapshot {
         first.map(OfferingId)
     }
 
-    /// Numbers of the offerings between the least and the greatest price that `set` allows.
-    fn within(&self, set: Option<&ValueSet>) -> Range<u32> {
-        let (least, most) = set.map_or((None, None), ValueSet::bounds);
-        let before = |price: i64| {
-            self.rows.partition_point(|row| i64::try_from(row.price.micro_usd()).is_ok_and(|own| own < price))
-        };
-        let start = least.map_or(0, before);
-        let end = most.and_then(|most| most.checked_add(1)).map_or(self.rows.len(), before);
-        number(start)..number(end)
+    /// Numbers of the offerings between the least and the greatest price that may be allowed.
+    fn within(&self, prices: Option<&Prices>) -> Range<u32> {
+        let (least, most) = prices.map_or((0, u64::MAX), Prices::span);
+        let start = self.rows.partition_point(|row| row.price.micro_usd() < least);
+        let end = self.rows.partition_point(|row| row.price.micro_usd() <= most);
+        number(start)..number(end.max(start))
     }
 
     fn first_of_few(&self, types: &Bits, within: Range<u32>, accept: impl Fn(u32) -> bool) -> Option<u32> {

@@ -210,6 +210,10 @@ proptest! {
             prop_assert_eq!(snapshot.cheapest(&selection), expected.first().copied());
             let first = expected.iter().copied().find(|id| accept(*id));
             prop_assert_eq!(snapshot.first(&selection, accept), first);
+            for most in [0, 10_000, 45_000, 1_000_000].map(Price::from_micro_usd) {
+                let first = first.filter(|id| snapshot.offering(*id).price() <= most);
+                prop_assert_eq!(snapshot.first_up_to(&selection, most, accept), first);
+            }
         }
     }
 

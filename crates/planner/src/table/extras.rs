@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use scarpenter_core::offering::Price;
 use scarpenter_core::pool::Class;
 use scarpenter_core::snapshot::{Bits, OfferingId, Selection, Snapshot};
 
@@ -7,7 +8,7 @@ use scarpenter_core::snapshot::{Bits, OfferingId, Selection, Snapshot};
 #[derive(Debug)]
 pub(crate) struct Extras {
     by_type: Vec<u64>,
-    /// Types by what they cost more: within one set the order of choosing is that of the snapshot.
+    /// Types by what they cost more, those that cost least more first: within one set the order of choosing is that of the snapshot.
     groups: Vec<(u64, Bits)>,
 }
 
@@ -37,15 +38,20 @@ impl Extras {
         selection: &Selection,
         accept: impl Fn(OfferingId) -> bool,
     ) -> Option<OfferingId> {
-        let full = |extra: u64, id| snapshot.offering(id).price().micro_usd().saturating_add(extra);
-        let found = self.groups.iter().filter(|(_, types)| types.meets(&selection.types)).filter_map(
-            |(extra, types)| {
-                let mut group = selection.clone();
-                group.types.and(types);
-                let id = snapshot.first(&group, &accept)?;
-                Some((full(*extra, id), id))
-            },
-        );
-        found.min().map(|(_, id)| id)
+        let mut best: Option<(u64, OfferingId)> = None;
+        for (extra, types) in self.groups.iter().filter(|(_, types)| types.meets(&selection.types)) {
+            let mut group = selection.clone();
+            group.types.and(types);
+            let found = match best {
+                None => snapshot.first(&group, &accept),
+                Some((most, _)) => {
+                    let Some(most) = most.checked_sub(*extra) else { break };
+                    snapshot.first_up_to(&group, Price::from_micro_usd(most), &accept)
+                }
+            };
+            let full = |id| (snapshot.offering(id).price().micro_usd().saturating_add(*extra), id);
+            best = best.into_iter().chain(found.map(full)).min();
+        }
+        best.map(|(_, id)| id)
     }
 }
