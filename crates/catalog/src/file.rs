@@ -1,12 +1,12 @@
 //! Our own snapshot file, `.scc`: a whole catalog in a few hundred kilobytes, ready in milliseconds.
 //!
 //! The first line is JSON for people and `head -1`: what the file is, from where, of when, under which licence, and the
-//! SHA-256 of everything but itself. The rest is one zlib stream of columns (see [`body`]).
+//! SHA-256 of everything but itself. The rest is one zlib stream of columns (see `body.rs`).
 //! Prices are kept in the vendors' own currencies beside the rates of the day, so that other rates can be given when it
 //! is read; those in a currency without a rate are kept too.
 //!
 //! **Architecture invariant:** a file is read whole or not at all. Nothing in it is believed before its checksum is
-//! right, and no length in it makes us take more memory than [`MOST_BYTES`] and [`MOST_RAW_BYTES`].
+//! right, and no length in it makes us take more memory than the two constants below allow.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-/// What is wrong with a snapshot file, and what to do; reads on after "the catalog <path>".
+/// What is wrong with a snapshot file, and what to do; reads on after its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Something else, or ours with its first bytes spoiled.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
@@ -266,7 +267,8 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut bytes = bytes_of(&sample(&Rates::default()));
+        static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| bytes_of(&sample(&Rates::default())));
+        let mut bytes = WHOLE.clone();
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;
@@ -282,7 +284,8 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut raw = pack::pack(&sample(&Rates::default()));
+        static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| pack::pack(&sample(&Rates::default())));
+        let mut raw = WHOLE.clone();
         for (at, value) in changes {
             let at = at.index(raw.len());
             raw[at] = value;
