@@ -20,6 +20,7 @@ mod bits;
 mod build;
 mod column;
 mod overlay;
+mod prices;
 mod reach;
 mod selection;
 mod terms;
