@@ -27,10 +27,8 @@ pub(crate) fn unreadable(pod: &Pod) -> Option<Refusal> {
     if !pod.invalid.is_empty() {
         return Some(plain("invalid", format!("the pod is malformed: {}", pod.invalid.join("; "))));
     }
-    let undecided = (!pod.undecided.is_empty()).then(|| {
-        format!("the pod has {}, which this version does not decide", pod.undecided.join(" and "))
-    })?;
-    Some(plain("undecided", undecided))
+    let undecided = (!pod.undecided.is_empty()).then(|| pod.undecided.join(" and "))?;
+    Some(plain("undecided", format!("the pod has {undecided}, which scarpenter does not support yet")))
 }
 
 /// Why nothing was found for a pod, with the limits and caps as they stand now.

@@ -1,4 +1,4 @@
-//! Selectors, affinities, tolerations, and what this version does not decide.
+//! Selectors, affinities, tolerations, and what is not supported yet.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ fn parse_toleration(toleration: &WireToleration) -> Result<Toleration, String> {
     Ok(Toleration { key, value, effect })
 }
 
-/// Fields that narrow where a pod may run and that are not understood yet.
+/// Fields that narrow where a pod may run and that are not understood yet, each with what to do about it.
 fn undecided(spec: &PodSpec) -> Vec<&'static str> {
     let filled = |list: Option<bool>| list == Some(true);
     let affinity = spec.affinity.as_ref();
@@ -144,30 +144,36 @@ fn undecided(spec: &PodSpec) -> Vec<&'static str> {
                 .iter()
                 .flatten()
                 .any(|spread| spread.when_unsatisfiable != "ScheduleAnyway"),
-            "a topologySpreadConstraint with whenUnsatisfiable DoNotSchedule",
+            "a topologySpreadConstraint with whenUnsatisfiable DoNotSchedule (remove it, or use ScheduleAnyway)",
         ),
         (
             filled(pod_affinity.and_then(|terms| {
                 Some(!terms.required_during_scheduling_ignored_during_execution.as_ref()?.is_empty())
             })),
-            "a required podAffinity",
+            "a required podAffinity (remove it, or make it a preferred one)",
         ),
         (
             filled(anti_affinity.and_then(|terms| {
                 Some(!terms.required_during_scheduling_ignored_during_execution.as_ref()?.is_empty())
             })),
-            "a required podAntiAffinity",
+            "a required podAntiAffinity (remove it, or make it a preferred one; tenancy SinglePod in the class keeps pods apart)",
         ),
-        (spec.volumes.iter().flatten().any(is_claimed), "a volume from a PersistentVolumeClaim"),
+        (
+            spec.volumes.iter().flatten().any(is_claimed),
+            "a volume from a PersistentVolumeClaim (remove it, or use emptyDir)",
+        ),
         (
             spec.volumes.iter().flatten().any(|volume| volume.ephemeral.is_some()),
-            "a generic ephemeral volume",
+            "a generic ephemeral volume (use emptyDir)",
         ),
-        (spec.volumes.iter().flatten().any(is_attached), "a volume that one node at a time can attach"),
-        (takes_host_ports(spec), "a hostPort"),
+        (
+            spec.volumes.iter().flatten().any(is_attached),
+            "a volume that one node at a time can attach (remove it, or use emptyDir)",
+        ),
+        (takes_host_ports(spec), "a hostPort (remove it)"),
         (
             filled(spec.resource_claims.as_ref().map(|claims| !claims.is_empty())),
-            "a resourceClaim (dynamic resource allocation)",
+            "a resourceClaim of dynamic resource allocation (remove it)",
         ),
     ];
     facts.into_iter().filter_map(|(asked, words)| asked.then_some(words)).collect()

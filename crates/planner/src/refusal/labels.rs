@@ -12,6 +12,8 @@ use crate::words::{count, list, said};
 
 /// So many examples of what there is are named.
 const EXAMPLES: usize = 5;
+/// So many values are few enough to name all of them: the nearest may be far from what was meant.
+const LISTED: usize = 12;
 
 /// A label that offerings carry.
 pub(super) fn of_offering(table: &Table<'_, '_>, before: &[Case<'_, '_>], key: &str) -> String {
@@ -69,7 +71,7 @@ fn contradiction(table: &Table<'_, '_>, key: &str) -> String {
     }
 }
 
-/// Values of a known key that nothing in the catalog has, each with the nearest that something has.
+/// Values of a known key that nothing in the catalog has, with those that something has: all, or the nearest to each.
 fn unknown_values(table: &Table<'_, '_>, key: &str, sets: &[&ValueSet]) -> Option<String> {
     if key == label::PRICE {
         return None;
@@ -85,11 +87,13 @@ fn unknown_values(table: &Table<'_, '_>, key: &str, sets: &[&ValueSet]) -> Optio
     if known.is_empty() {
         return Some(format!("nothing in the catalog has a value of {key}"));
     }
-    let hints = asked.iter().take(EXAMPLES).map(|value| {
-        let near = nearest(value, known.iter().copied()).unwrap_or_default();
-        format!("{value} (nearest: {near})")
+    let is_short = known.len() <= LISTED;
+    let hints = asked.iter().take(EXAMPLES).map(|value| match nearest(value, known.iter().copied()) {
+        Some(near) if !is_short => format!("{value} (nearest: {near})"),
+        _ => (*value).to_owned(),
     });
-    Some(format!("nothing in the catalog has {key} {}", list(&hints.collect::<Vec<_>>())))
+    let all = if is_short { format!(" (known: {})", known.join(", ")) } else { String::new() };
+    Some(format!("nothing in the catalog has {key} {}{all}", list(&hints.collect::<Vec<_>>())))
 }
 
 /// Values of a label over the offerings that were left.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use scarpenter_core::label;
 use scarpenter_core::offering::Price;
 use scarpenter_core::pod::{Pod, untolerated};
 use scarpenter_core::resources::MICRO_USD_PER_HOUR;
@@ -53,7 +54,7 @@ pub(super) fn class_vendor(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> 
 
 pub(super) fn pool_requirements(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String {
     let snapshot = table.pass.market.snapshot;
-    each(before, |ground, case| {
+    let shut_out = each(before, |ground, case| {
         let carried: Vec<_> = ground.requirements.iter().filter(|(key, _)| Snapshot::carries(key)).collect();
         let guilty: Vec<String> = carried
             .iter()
@@ -68,7 +69,22 @@ pub(super) fn pool_requirements(table: &Table<'_, '_>, before: Cases<'_, '_, '_>
         let guilty: Vec<String> = if guilty.is_empty() { all() } else { guilty };
         (!guilty.is_empty())
             .then(|| format!("NodePool {} takes only {}", ground.pool.name, guilty.join(" and ")))
-    })
+    });
+    match before.iter().find_map(refused_capacity_type) {
+        Some(asked) => format!(
+            "{shut_out}; it takes a NodePool whose requirements allow {} {asked}",
+            label::CAPACITY_TYPE
+        ),
+        None => shut_out,
+    }
+}
+
+/// The capacity type that a pod names and its pool does not allow.
+fn refused_capacity_type(case: &Case<'_, '_>) -> Option<String> {
+    let asked = case.term.get(label::CAPACITY_TYPE)?;
+    let own = case.ground?.requirements.get(label::CAPACITY_TYPE)?;
+    let listed: Vec<String> = asked.listed()?.iter().cloned().collect();
+    own.intersect(asked).is_empty().then(|| list(&listed))
 }
 
 pub(super) fn only_spot(_: &Table<'_, '_>, _: Cases<'_, '_, '_>) -> String {

@@ -42,10 +42,24 @@ fn an_unknown_key_is_named_with_the_nearest_known_one() {
 }
 
 #[test]
-fn an_unknown_value_is_named_with_the_nearest_known_one() {
+fn where_many_values_are_known_the_nearest_is_named() {
+    let mut world = World::new([selecting(pod("a", 1), label::INSTANCE_TYPE, "m33")]);
+    let mut builder = SnapshotBuilder::default();
+    for size in 20..33 {
+        builder.instance_type(instance_type("two", &format!("m{size}"), size, Arch::Amd64, None));
+    }
+    world.snapshot = builder.build();
     assert_eq!(
-        refused(selecting(pod("a", 1), label::INSTANCE_TYPE, "m33")).1,
+        refusal(&world.plan()).1,
         "nothing in the catalog has node.kubernetes.io/instance-type m33 (nearest: m32)"
+    );
+}
+
+#[test]
+fn where_few_values_are_known_all_are_named() {
+    assert_eq!(
+        refused(selecting(pod("a", 1), label::VENDOR, "three")).1,
+        "nothing in the catalog has scarpenter.sparecores.com/vendor three (known: one, two)"
     );
 }
 
@@ -91,7 +105,7 @@ fn a_malformed_or_undecided_pod_is_refused_with_its_own_words() {
         refused(undecided),
         (
             "undecided".to_owned(),
-            "the pod has a topologySpreadConstraint, which this version does not decide".to_owned()
+            "the pod has a topologySpreadConstraint, which scarpenter does not support yet".to_owned()
         )
     );
 }
@@ -149,6 +163,20 @@ fn a_pool_that_wants_something_else_is_named() {
     assert_eq!(
         refusal(&world.plan()),
         ("pool-requirements", "NodePool default takes only kubernetes.io/arch In [amd64]")
+    );
+}
+
+#[test]
+fn a_pod_that_asks_for_spot_is_told_which_pool_it_takes() {
+    let mut world = World::new([selecting(pod("a", 1), label::CAPACITY_TYPE, "spot")]);
+    world.pools[0].requirements = vec![Requirement::new(label::CAPACITY_TYPE, Operator::In, &["on-demand"])];
+    assert_eq!(
+        refusal(&world.plan()),
+        (
+            "pool-requirements",
+            "NodePool default takes only karpenter.sh/capacity-type In [on-demand]; \
+             it takes a NodePool whose requirements allow karpenter.sh/capacity-type spot"
+        )
     );
 }
 
