@@ -34,6 +34,11 @@ impl Prices {
         &self.set
     }
 
+    /// All of them, in order, where the set lists them.
+    pub(super) fn only(&self) -> Option<&[u64]> {
+        self.only.as_deref()
+    }
+
     pub(super) fn allows(&self, price: u64) -> bool {
         (self.least..=self.most).contains(&price)
             && self.only.as_ref().is_none_or(|only| only.binary_search(&price).is_ok())

@@ -177,9 +177,13 @@ impl Snapshot {
         within: Range<u32>,
         accept: impl Fn(OfferingId) -> bool,
     ) -> Option<OfferingId> {
+        let accept = |id: u32| selection.takes(&self.rows[id as usize]) && accept(OfferingId(id));
+        if let Some(only) = selection.price.as_ref().and_then(Prices::only) {
+            let mut ids = only.iter().flat_map(|price| self.between(*price, *price));
+            return ids.find(|id| within.contains(id) && accept(*id)).map(OfferingId);
+        }
         let mut types = selection.types.clone();
         self.reach.narrow(&mut types, &selection.places, selection.capacity_types());
-        let accept = |id: u32| selection.takes(&self.rows[id as usize]) && accept(OfferingId(id));
         let few = types.count() * FEW <= types.limit();
         let first = match (few, within.start) {
             (true, _) => self.first_of_few(&types, within, accept),
@@ -193,6 +197,10 @@ impl Snapshot {
     /// Numbers of the offerings between the least and the greatest price that may be allowed.
     fn within(&self, prices: Option<&Prices>) -> Range<u32> {
         let (least, most) = prices.map_or((0, u64::MAX), Prices::span);
+        self.between(least, most)
+    }
+
+    fn between(&self, least: u64, most: u64) -> Range<u32> {
         let start = self.rows.partition_point(|row| row.price.micro_usd() < least);
         let end = self.rows.partition_point(|row| row.price.micro_usd() <= most);
         number(start)..number(end.max(start))
