@@ -43,15 +43,17 @@ fn an_unknown_key_is_named_with_the_nearest_known_one() {
 
 #[test]
 fn where_many_values_are_known_the_nearest_is_named() {
-    let mut world = World::new([selecting(pod("a", 1), label::INSTANCE_TYPE, "m33")]);
+    let mut world = World::new([selecting(pod("a", 1), label::INSTANCE_TYPE, "m521")]);
     let mut builder = SnapshotBuilder::default();
-    for size in 20..33 {
-        builder.instance_type(instance_type("two", &format!("m{size}"), size, Arch::Amd64, None));
+    for size in 40..53 {
+        let id = builder.instance_type(instance_type("two", &format!("m{size}"), size, Arch::Amd64, None));
+        let place = Place { region: "r1".to_owned(), zone: None, zone_id: None };
+        builder.offering(id, place, CapacityType::OnDemand, Price::from_micro_usd(1));
     }
     world.snapshot = builder.build();
     assert_eq!(
         refusal(&world.plan()).1,
-        "nothing in the catalog has node.kubernetes.io/instance-type m33 (nearest: m32)"
+        "nothing in the catalog has node.kubernetes.io/instance-type m521 (nearest: m52)"
     );
 }
 
