@@ -10,7 +10,8 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use scarpenter_controller::Settings;
 use scarpenter_core::name::Vendor;
-use scarpenter_provider::{Endpoint, TlsFiles, endpoint};
+use scarpenter_provider::endpoint::parse_assignment;
+use scarpenter_provider::{Endpoint, TlsFiles};
 use tokio_util::sync::CancellationToken;
 
 mod catalog;
@@ -75,8 +76,8 @@ pub(crate) struct ClusterArgs {
     #[arg(long, env = "POD_NAMESPACE", default_value = "kube-system")]
     namespace: String,
     /// A provider plugin, such as hcloud=unix:///run/scarpenter/hcloud.sock; repeatable.
-    #[arg(long = "provider", value_name = "VENDOR=ENDPOINT", required = true)]
-    providers: Vec<String>,
+    #[arg(long = "provider", value_name = "VENDOR=ENDPOINT", required = true, value_parser = parse_assignment)]
+    providers: Vec<(Vendor, Endpoint)>,
     /// CA of the plugins that are reached by https.
     #[arg(long, value_name = "FILE", requires = "provider_cert", requires = "provider_key")]
     provider_ca: Option<PathBuf>,
@@ -135,27 +136,25 @@ impl ClusterArgs {
 
     /// Settings of which everything else is default.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
-        let providers =
-            self.providers.iter().map(|text| self.provider(text)).collect::<anyhow::Result<Vec<_>>>()?;
-        for (i, (vendor, _)) in providers.iter().enumerate() {
-            anyhow::ensure!(
-                !providers[..i].iter().any(|(other, _)| other == vendor),
-                "--provider names {vendor} twice"
-            );
+        for (i, (vendor, _)) in self.providers.iter().enumerate() {
+            if self.providers[..i].iter().any(|(other, _)| other == vendor) {
+                return Err(anyhow::anyhow!("--provider names {vendor} twice").context(crate::BadInput));
+            }
         }
+        let files = self.tls_files();
+        let with_tls = |(vendor, endpoint): &(Vendor, Endpoint)| {
+            (vendor.clone(), endpoint.clone().with_tls(files.clone()))
+        };
+        let providers = self.providers.iter().map(with_tls).collect();
         Ok(Settings { namespace: self.namespace.clone(), providers, ..Settings::default() })
     }
 
-    fn provider(&self, text: &str) -> anyhow::Result<(Vendor, Endpoint)> {
-        let (vendor, endpoint) =
-            endpoint::parse_assignment(text).context("--provider").context(crate::BadInput)?;
-        let files = match (&self.provider_ca, &self.provider_cert, &self.provider_key) {
-            (Some(ca), Some(certificate), Some(key)) => {
-                Some(TlsFiles { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() })
-            }
-            _ => None,
-        };
-        Ok((vendor, endpoint.with_tls(files)))
+    fn tls_files(&self) -> Option<TlsFiles> {
+        Some(TlsFiles {
+            ca: self.provider_ca.clone()?,
+            certificate: self.provider_cert.clone()?,
+            key: self.provider_key.clone()?,
+        })
     }
 }
 
@@ -174,7 +173,7 @@ pub(crate) async fn cancel_on_signal(shutdown: CancellationToken) {
 }
 
 /// A duration such as `15s`, `2m` or `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: u64 =

@@ -16,9 +16,10 @@ mod catalog_source;
 mod logging;
 mod print;
 
-/// A machine from any cloud for this pod.
+/// Gives each pending pod of a Kubernetes cluster the cheapest machine that matches it, from any of eight clouds, and destroys
+/// the machine when it is empty. Begin with `scarpenter demo`, or with `scarpenter plan -f PODS.yaml`.
 #[derive(Debug, Parser)]
-#[command(name = "scarpenter", version, about, propagate_version = true)]
+#[command(name = "scarpenter", version, propagate_version = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -82,9 +83,30 @@ impl std::fmt::Display for BadInput {
 
 fn fail(error: &anyhow::Error) -> ExitCode {
     let bad_input = error.downcast_ref::<BadInput>().is_some();
+    eprintln!("scarpenter: {}", words(error));
+    if bad_input { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The error and its causes, each said once: some errors have the words of their cause in their own.
+fn words(error: &anyhow::Error) -> String {
     // A context is not found by type in the chain, only by what it says.
     let mark = BadInput.to_string();
-    let words: Vec<String> = error.chain().map(ToString::to_string).filter(|words| *words != mark).collect();
-    eprintln!("scarpenter: {}", words.join(": "));
-    if bad_input { ExitCode::from(2) } else { ExitCode::FAILURE }
+    let causes = error.chain().map(ToString::to_string).filter(|words| *words != mark);
+    let add = |said: String, cause: String| match said.contains(&cause) {
+        true => said,
+        false => format!("{said}: {cause}"),
+    };
+    causes.reduce(add).unwrap_or(mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let error = anyhow::anyhow!("no such file").context("read a: no such file").context("load");
+        assert_eq!(words(&error.context(BadInput)), "load: read a: no such file");
+        assert_eq!(words(&anyhow::anyhow!("b").context("a")), "a: b");
+    }
 }

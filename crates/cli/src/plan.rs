@@ -25,10 +25,14 @@ use workload::Workloads;
 const SOME_UNPLACED: u8 = 3;
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit code: 0 when every pod gets a machine, 3 when some do not, 2 for bad input, 1 for any other failure."
+)]
 pub(crate) struct Args {
-    /// Pods, or workloads that make pods, in YAML or JSON; `-` is the standard input.
-    #[arg(short = 'f', long = "filename", value_name = "PODS")]
-    filename: Source,
+    /// Pods, or workloads that make pods, in YAML or JSON: a file, a folder (its *.yaml, *.yml and *.json), or `-` for the
+    /// standard input; may be repeated.
+    #[arg(short = 'f', long = "filename", value_name = "PODS", required = true)]
+    filenames: Vec<Source>,
     /// NodePools; without it, and without any in the class file, the two of the built-in example.
     #[arg(long, value_name = "FILE")]
     nodepool: Option<Source>,
@@ -81,7 +85,7 @@ struct Inputs {
 
 impl Inputs {
     fn read(args: &Args) -> anyhow::Result<Self> {
-        let workloads = Workloads::read(&args.filename)?;
+        let workloads = Workloads::read(&args.filenames)?;
         let intent = Intent::read(args.nodepool.as_ref(), args.nodeclass.as_ref())?;
         let (catalog, mut notes) = args.source.read()?;
         notes.push(catalog.report.to_string());

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use scarpenter_controller::{Settings, Swept};
+use scarpenter_provider::Endpoint;
 
-use crate::controller::ClusterArgs;
+use crate::controller::{ClusterArgs, duration};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -14,30 +15,35 @@ pub(crate) struct Args {
     /// Only say what would be deleted.
     #[arg(long)]
     dry_run: bool,
-    /// Machines younger than this many seconds are kept.
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    grace: u64,
+    /// Machines younger than this are kept.
+    #[arg(long, default_value = "2m", value_parser = duration)]
+    grace: Duration,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let config = args.cluster.config().await?;
-    let settings = Settings { sweep_grace: Duration::from_secs(args.grace), ..args.cluster.settings()? };
+    let settings = Settings { sweep_grace: args.grace, ..args.cluster.settings()? };
+    let providers = settings.providers.clone();
     let passes = scarpenter_controller::sweep(config, settings, args.dry_run).await?;
     let mut failed = false;
     for swept in &passes {
-        failed |= print(swept, args.dry_run);
+        let provider = providers.iter().find(|(vendor, _)| vendor.as_str() == swept.vendor);
+        let (lines, wrong) = told(swept, provider.map(|(_, endpoint)| endpoint), args.dry_run);
+        lines.iter().for_each(|line| println!("{line}"));
+        failed |= wrong;
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Prints one vendor's pass; whether something went wrong.
-fn print(swept: &Swept, dry_run: bool) -> bool {
+/// One vendor's pass in words, and whether something went wrong.
+fn told(swept: &Swept, endpoint: Option<&Endpoint>, dry_run: bool) -> (Vec<String>, bool) {
     let vendor = &swept.vendor;
     if let Some(error) = &swept.error {
-        println!("{vendor}: not swept: {error}");
-        return true;
+        let at = endpoint.map(|endpoint| format!(" at {endpoint}")).unwrap_or_default();
+        return (vec![format!("{vendor}{at}: not swept: {error}")], true);
     }
-    println!("{vendor}: {} machines, {} without a claim", swept.machines, swept.deleted.len());
+    let mut lines =
+        vec![format!("{vendor}: {} machines, {} without a claim", swept.machines, swept.deleted.len())];
     let mut failed = false;
     for (machine, claim, why, outcome) in &swept.deleted {
         let done = match outcome {
@@ -48,14 +54,35 @@ fn print(swept: &Swept, dry_run: bool) -> bool {
                 format!("not deleted: {error}")
             }
         };
-        println!("{vendor}: machine {machine} (claim {claim}): {why}: {done}");
+        lines.push(format!("{vendor}: machine {machine} (claim {claim}): {why}: {done}"));
     }
     for (machine, why) in &swept.kept {
-        println!("{vendor}: machine {machine} kept: {why}");
+        lines.push(format!("{vendor}: machine {machine} kept: {why}"));
     }
     if let Some(braked) = &swept.braked {
-        println!("{vendor}: {braked}");
+        lines.push(format!("{vendor}: {braked}"));
         failed = true;
     }
-    failed
+    (lines, failed)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_that_does_not_answer_is_named_with_its_endpoint() {
+        let swept = Swept {
+            vendor: "hcloud".to_owned(),
+            machines: 0,
+            deleted: Vec::new(),
+            kept: Vec::new(),
+            braked: None,
+            error: Some("ListMachines: unavailable".to_owned()),
+        };
+        let endpoint = "unix:///run/hcloud.sock".parse().unwrap();
+        let words = "hcloud at unix:///run/hcloud.sock: not swept: ListMachines: unavailable";
+        assert_eq!(told(&swept, Some(&endpoint), false), (vec![words.to_owned()], true));
+    }
 }

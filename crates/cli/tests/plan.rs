@@ -52,6 +52,39 @@ fn pods_without_a_machine_end_it_with_3() {
     assert!(table.contains("no machine (foo)"), "{table}");
 }
 
+fn scarpenter(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scarpenter")).args(arguments).output().unwrap()
+}
+
+#[test]
+fn the_help_says_what_it_is_for_and_the_exit_codes() {
+    let help = |arguments| String::from_utf8(scarpenter(arguments).stdout).unwrap();
+    assert!(help(&["--help"]).starts_with("Gives each pending pod "));
+    assert!(help(&["plan", "--help"]).contains("3 when some do not"));
+}
+
+#[test]
+fn an_endpoint_that_is_none_is_refused_before_anything_starts() {
+    let output = scarpenter(&["controller", "--provider", "hcloud=foo"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("expected unix:///path or https://host:port"), "{error}");
+}
+
+#[test]
+fn a_class_that_no_pool_names_ends_it_with_2_and_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let class = folder.path().join("class.yaml");
+    let text = "{apiVersion: scarpenter.sparecores.com/v1alpha1, kind: ScarpenterNodeClass, metadata: {name: mine}, spec: {vendors: {aws: {}}}}";
+    std::fs::write(&class, text).unwrap();
+    let output = plan(&pod("a", EXACT), &["--nodeclass", class.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "scarpenter: no NodePool names ScarpenterNodeClass mine: give one that does by --nodepool\n"
+    );
+}
+
 #[test]
 fn bad_input_ends_it_with_2_and_one_sentence() {
     for (pods, arguments) in [

@@ -1,6 +1,7 @@
 //! Kubernetes objects of a file, one after another.
 
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
@@ -10,7 +11,10 @@ use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A file, or the standard input.
+/// How the name of a file in a folder ends if it is read.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// A file, a folder of them, or the standard input.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     StandardInput,
@@ -35,14 +39,39 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// Its objects; the items of a list stand for themselves.
+    /// Its objects, in a folder those of its files by name; the items of a list stand for themselves.
     pub(super) fn objects(&self) -> anyhow::Result<Vec<Object>> {
-        let text = self.text().with_context(|| format!("read {self}"))?;
-        let objects = objects(&text).with_context(|| self.to_string())?;
-        if objects.is_empty() {
-            anyhow::bail!("{self} holds no object");
+        let mut all = Vec::new();
+        for file in self.files().with_context(|| format!("read {self}"))? {
+            let text = file.text().with_context(|| format!("read {file}"))?;
+            all.extend(objects(&text).with_context(|| file.to_string())?);
         }
-        Ok(objects)
+        if all.is_empty() {
+            let kinds = if self.is_folder() { " in a *.yaml, *.yml or *.json file" } else { "" };
+            anyhow::bail!("{self} holds no object{kinds}");
+        }
+        Ok(all)
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self, Self::File(path) if path.is_dir())
+    }
+
+    fn files(&self) -> std::io::Result<Vec<Self>> {
+        let Self::File(path) = self else { return Ok(vec![self.clone()]) };
+        if !path.is_dir() {
+            return Ok(vec![self.clone()]);
+        }
+        let mut files = Vec::new();
+        for entry in path.read_dir()? {
+            let path = entry?.path();
+            let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+            if EXTENSIONS.contains(&extension) && path.is_file() {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files.into_iter().map(Self::File).collect())
     }
 
     fn text(&self) -> std::io::Result<String> {
@@ -60,17 +89,49 @@ impl Source {
 /// One object, its kind known, the rest not looked at yet.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
-    pub(super) api_version: String,
+    api_version: String,
     pub(super) kind: String,
     name: String,
     value: Value,
 }
 
 impl Object {
-    /// The object as what its kind says it is.
-    pub(super) fn parse<T: DeserializeOwned>(self) -> anyhow::Result<T> {
+    /// The object as what its kind says it is; fields that this kind does not have are told of in `notes`.
+    pub(super) fn parse<T: DeserializeOwned>(self, notes: &mut Vec<String>) -> anyhow::Result<T> {
         let what = self.to_string();
-        serde_json::from_value(self.value).with_context(|| what)
+        let mut unknown = Vec::new();
+        let parsed = serde_ignored::deserialize(self.value, |path| unknown.push(field(&path)));
+        // The types know these two of themselves, and some do not read them.
+        let unknown = unknown.iter().filter(|field| !["apiVersion", "kind"].contains(&field.as_str()));
+        notes.extend(unknown.map(|field| format!("unknown field {field} in {what}: ignored")));
+        parsed.with_context(|| what.clone())
+    }
+
+    pub(super) fn version_and_kind(&self) -> (&str, &str) {
+        (&self.api_version, &self.kind)
+    }
+
+    /// An error unless it is of this version.
+    pub(super) fn expect_version(&self, wanted: &str) -> anyhow::Result<()> {
+        let version = &self.api_version;
+        anyhow::ensure!(version == wanted, "{self} is of {version}: {wanted} is wanted");
+        Ok(())
+    }
+}
+
+/// `spec.containers[0].image`
+fn field(path: &serde_ignored::Path<'_>) -> String {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}[{index}]", field(parent)),
+        Path::Map { parent, key } => {
+            let parent = field(parent);
+            if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") }
+        }
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            field(parent)
+        }
     }
 }
 

@@ -15,51 +15,74 @@ pub(super) fn render(plan: &Plan) -> String {
     let mut out = String::new();
     if !plan.claims.is_empty() {
         let mut rows = vec![HEAD.map(str::to_owned)];
-        plan.claims.iter().for_each(|claim| rows.extend(block(claim)));
+        let before = std::iter::once(None).chain(plan.claims.iter().map(Some));
+        plan.claims.iter().zip(before).for_each(|(claim, before)| rows.extend(block(claim, before)));
         out.push_str(&align(&rows));
     }
     for unplaced in &plan.unplaced {
         out.push_str(&if out.is_empty() { String::new() } else { "\n".to_owned() });
         out.push_str(&refused(&unplaced.pod.to_string(), &unplaced.refusal));
     }
-    let total: u64 = plan.claims.iter().map(|claim| claim.launch.price_per_hour_micro_usd.micro_usd()).sum();
-    let (machines, left) = (plan.claims.len(), plan.unplaced.len());
-    let left = if left == 0 { String::new() } else { format!("; {left} without") };
     let gap = if out.is_empty() { "" } else { "\n" };
-    let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
-    let _ = writeln!(
-        out,
-        "{gap}{}, {} placed{left}, {} together",
-        plural(machines, "machine"),
-        plural(placed, "pod"),
-        Price::from_micro_usd(total)
-    );
+    let _ = writeln!(out, "{gap}{}", sum(plan));
     out
 }
 
-/// The offering in the row of the first pod, further pods below it, then what would do as well.
-fn block(claim: &PlannedClaim) -> Vec<Row> {
-    let launch = &claim.launch;
-    let mut rows = Vec::new();
-    for (at, (key, _)) in claim.pods.iter().enumerate() {
-        rows.push(if at == 0 {
-            row(&key.to_string(), &claim.pool, &launch.offering, launch.arch, launch.price_per_hour_micro_usd)
-        } else {
-            let mut row = Row::default();
-            row[0] = key.to_string();
-            row
-        });
+fn sum(plan: &Plan) -> String {
+    let total: u64 = plan.claims.iter().map(|claim| claim.launch.price_per_hour_micro_usd.micro_usd()).sum();
+    let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
+    let bought = format!(
+        "{} on {}, {} together",
+        plural(placed, "pod"),
+        plural(plan.claims.len(), "machine"),
+        Price::from_micro_usd(total)
+    );
+    match plan.unplaced.len() {
+        0 => bought,
+        left => format!("{bought}; {} without a machine", plural(left, "pod")),
     }
+}
+
+/// The offering in the row of the first pod, what would do as well, and further pods below.
+///
+/// What would do as well is the same for all pods of a workload, and said of the first.
+fn block(claim: &PlannedClaim, before: Option<&PlannedClaim>) -> Vec<Row> {
+    let launch = &claim.launch;
+    let Some(((first, _), others)) = claim.pods.split_first() else { return Vec::new() };
+    let first = first.to_string();
+    let mut rows =
+        vec![row(&first, &claim.pool, &launch.offering, launch.arch, launch.price_per_hour_micro_usd)];
     if claim.extras > Price::default() {
         let mut row = Row::default();
         row[0] = "  of it extras".to_owned();
         row[8] = usd(claim.extras);
         rows.push(row);
     }
-    for other in &claim.alternatives {
-        rows.push(row("  or", "", &other.offering, other.arch, other.price));
+    if !before.is_some_and(|before| is_replica(claim, before)) {
+        rows.extend(
+            claim.alternatives.iter().map(|other| row("  or", "", &other.offering, other.arch, other.price)),
+        );
     }
+    rows.extend(others.iter().map(|(key, _)| {
+        let mut row = Row::default();
+        row[0] = key.to_string();
+        row[1] = format!("same machine as {first}");
+        row
+    }));
     rows
+}
+
+/// Whether both are for pods of one workload, and bought and chosen from alike.
+fn is_replica(claim: &PlannedClaim, before: &PlannedClaim) -> bool {
+    let workload = |claim: &PlannedClaim| {
+        let (key, _) = claim.pods.first()?;
+        let (name, number) = key.name.rsplit_once('-')?;
+        number.bytes().all(|digit| digit.is_ascii_digit()).then(|| (key.namespace.clone(), name.to_owned()))
+    };
+    workload(claim).is_some()
+        && workload(claim) == workload(before)
+        && claim.launch.offering == before.launch.offering
+        && claim.alternatives == before.alternatives
 }
 
 fn row(pod: &str, pool: &str, key: &OfferingKey, arch: Arch, price: Price) -> Row {
@@ -90,7 +113,10 @@ fn refused(pod: &str, refusal: &Refusal) -> String {
 }
 
 fn align(rows: &[Row]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    // Words behind which nothing stands need no column.
+    let is_last = |row: &Row, column: usize| row[column + 1..].iter().all(String::is_empty);
+    let cell = |row: &Row, column: usize| if is_last(row, column) { 0 } else { row[column].chars().count() };
+    let width = |column: usize| rows.iter().map(|row| cell(row, column)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
     let mut out = String::new();
     for row in rows {

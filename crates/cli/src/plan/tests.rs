@@ -15,7 +15,7 @@ fn file(folder: &Path, name: &str, text: &str) -> Source {
 
 fn workloads(text: &str) -> anyhow::Result<Workloads> {
     let folder = tempfile::tempdir().unwrap();
-    Workloads::read(&file(folder.path(), "pods.yaml", text))
+    Workloads::read(&[file(folder.path(), "pods.yaml", text)])
 }
 
 fn error(text: &str) -> String {
@@ -55,7 +55,7 @@ fn workloads_stand_for_the_pods_that_they_would_make() {
 fn a_list_stands_for_its_items_and_documents_may_be_json() {
     let pod = |name: &str| {
         format!(
-            "{{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}}, \"spec\": {{\"containers\": []}}}}"
+            "{{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}}, \"spec\": {{\"containers\": [{{\"name\": \"a\"}}]}}}}"
         )
     };
     let list =
@@ -75,16 +75,17 @@ fn a_daemonset_makes_no_pod_but_takes_room() {
 
 #[test]
 fn a_pod_that_has_a_node_is_left_out_and_that_is_said() {
-    let read =
-        workloads("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeName: here, containers: []}}")
-            .unwrap();
+    let read = workloads(
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeName: here, containers: [{name: a}]}}",
+    )
+    .unwrap();
     assert!(read.pods.is_empty());
     assert_eq!(read.notes, ["pod default/a is left out: it has a node already"]);
 }
 
 #[test]
 fn bad_files_are_one_clear_sentence() {
-    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a}]}}";
     for (text, words) in [
         ("", "holds no object"),
         ("a: 1", "a document has no apiVersion and kind"),
@@ -94,17 +95,116 @@ fn bad_files_are_one_clear_sentence() {
         ),
         ("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: 7}}", "Pod a"),
         (
-            "{apiVersion: v1, kind: Pod, metadata: {}, spec: {containers: []}}",
+            "{apiVersion: v1, kind: Pod, metadata: {}, spec: {containers: [{name: a}]}}",
             "neither name nor generateName",
         ),
         (&format!("{pod}\n---\n{pod}"), "pod default/a appears twice"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}",
+            "pod default/a has no container",
+        ),
         ("a: [", "pods.yaml"),
     ] {
         let error = error(text);
         assert!(error.contains(words), "{text}: {error}");
     }
-    let missing = Workloads::read(&Source::File("/nowhere/at/all.yaml".into())).unwrap_err();
+    let missing = Workloads::read(&[Source::File("/nowhere/at/all.yaml".into())]).unwrap_err();
     assert!(format!("{missing:#}").starts_with("read /nowhere/at/all.yaml: "), "{missing:#}");
+}
+
+#[test]
+fn a_folder_stands_for_its_files_and_what_makes_no_pods_is_left_out_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pod = |name: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{containers: [{{name: a}}]}}}}"
+        )
+    };
+    file(folder.path(), "b.yaml", &pod("b"));
+    file(
+        folder.path(),
+        "a.json",
+        &serde_json::json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}).to_string(),
+    );
+    file(folder.path(), "c.yml", &pod("c"));
+    file(folder.path(), "notes.txt", "no object");
+    let other = tempfile::tempdir().unwrap();
+    let single = file(other.path(), "single", &pod("d"));
+    let read = Workloads::read(&[Source::File(folder.path().to_owned()), single]).unwrap();
+    let names: Vec<String> = read.pods.iter().map(|pod| pod.key.to_string()).collect();
+    assert_eq!(names, ["default/b", "default/c", "default/d"]);
+    assert_eq!(read.notes, ["Service s is left out: it makes no pods"]);
+    let empty = tempfile::tempdir().unwrap();
+    let error = Workloads::read(&[Source::File(empty.path().to_owned())]).unwrap_err().to_string();
+    assert!(error.ends_with("holds no object in a *.yaml, *.yml or *.json file"), "{error}");
+}
+
+#[test]
+fn a_field_that_its_kind_does_not_have_is_told_of() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a, label: {}}, spec: {containers: [{name: a, img: x}]}}";
+    assert_eq!(
+        workloads(pod).unwrap().notes,
+        [
+            "unknown field metadata.label in Pod a: ignored",
+            "unknown field spec.containers[0].img in Pod a: ignored"
+        ]
+    );
+    let pool = POOL.replace("replaced", "mine").replace("spec: {template", "spec: {wieght: 3, template");
+    assert_eq!(
+        intent(&pool, &CLASS.replace("tenancy", "tenency")).unwrap().notes,
+        [
+            "unknown field spec.wieght in NodePool p: ignored",
+            "unknown field spec.tenency in ScarpenterNodeClass mine: ignored"
+        ]
+    );
+}
+
+const CLASS: &str = "{apiVersion: scarpenter.sparecores.com/v1alpha1, kind: ScarpenterNodeClass, metadata: {name: mine}, \
+                     spec: {vendors: {hcloud: {}, aws: {regions: [us-west-2]}}, tenancy: SinglePod}}";
+const POOL: &str = "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: p}, spec: {template: {spec: {nodeClassRef: \
+                    {group: scarpenter.sparecores.com, kind: ScarpenterNodeClass, name: replaced}, requirements: []}}}}";
+
+fn intent(pool: &str, class: &str) -> anyhow::Result<Intent> {
+    let folder = tempfile::tempdir().unwrap();
+    let (pool, class) = (file(folder.path(), "pool.yaml", pool), file(folder.path(), "class.yaml", class));
+    Intent::read(Some(&pool), Some(&class))
+}
+
+#[test]
+fn a_vendor_that_is_not_known_is_told_of_with_those_that_are() {
+    let class = CLASS.replace("hcloud", "hetzner");
+    let notes = intent(&POOL.replace("replaced", "mine"), &class).unwrap().notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].starts_with("ScarpenterNodeClass mine: \"hetzner\" is not a vendor; known are alicloud, ")
+    );
+}
+
+#[test]
+fn another_version_of_a_kind_is_refused_with_the_one_that_is_wanted() {
+    let error = intent(&POOL.replace("karpenter.sh/v1,", "karpenter.sh/v1beta1,"), CLASS).unwrap_err();
+    assert_eq!(error.to_string(), "NodePool p is of karpenter.sh/v1beta1: karpenter.sh/v1 is wanted");
+}
+
+#[test]
+fn a_pool_and_a_class_that_do_not_meet_are_told_of_once() {
+    let error = intent(&POOL.replace("replaced", "other"), CLASS).unwrap_err().to_string();
+    let lack = "NodePool p names ScarpenterNodeClass other, which no file holds";
+    assert_eq!(error, format!("{lack}: give it by --nodeclass"));
+    let two = format!(
+        "{}\n---\n{}",
+        POOL.replace("replaced", "other"),
+        POOL.replace("replaced", "mine").replace("name: p}", "name: q}")
+    );
+    let intent = intent(&two, CLASS).unwrap();
+    assert_eq!((intent.pools.len(), intent.notes), (1, vec![format!("{lack}: it is left out")]));
+
+    let folder = tempfile::tempdir().unwrap();
+    let alone = Intent::read(None, Some(&file(folder.path(), "class.yaml", CLASS))).unwrap_err();
+    assert_eq!(
+        alone.to_string(),
+        "no NodePool names ScarpenterNodeClass mine: give one that does by --nodepool"
+    );
 }
 
 #[test]
@@ -167,7 +267,7 @@ const TWO: &str = "\
 node.kubernetes.io/instance-type: ccx33}, containers: [{name: a, resources: {requests: {cpu: 2}}}]}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: typo}, spec: {nodeSelector: {node.kubernetes.io/instancetype: ccx33}, \
-containers: []}}
+containers: [{name: a}]}}
 ";
 
 #[test]
@@ -204,7 +304,36 @@ fn the_table_names_every_pod() {
     assert!(text.starts_with("POD "), "{text}");
     assert!(text.contains("default/exact  default   hcloud  ccx33"), "{text}");
     assert!(text.contains("default/typo: no machine (node.kubernetes.io/instancetype): "), "{text}");
-    assert!(text.ends_with(" together\n"), "{text}");
+    assert!(text.contains("\n1 pod on 1 machine, $"), "{text}");
+    assert!(text.ends_with(" together; 1 pod without a machine\n"), "{text}");
+}
+
+#[test]
+fn pods_on_one_machine_name_it_and_replicas_do_not_repeat_what_would_do_as_well() {
+    let deployment = |cpu: u32| {
+        let selector = "scarpenter.sparecores.com/vendor: hcloud, node.kubernetes.io/instance-type: ccx33";
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: w}}, spec: {{replicas: 2, selector: {{}}, template: \
+             {{spec: {{nodeSelector: {{{selector}}}, containers: [{{name: a, resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}}}}}"
+        )
+    };
+    let lines = |cpu: u32| -> Vec<String> {
+        let text = table::render(&planned(&deployment(cpu)));
+        text.lines()
+            .map(|line| line.split_once("  hcloud").map_or(line, |(start, _)| start).trim_end().to_owned())
+            .collect()
+    };
+    let shared = lines(2);
+    assert_eq!(
+        shared.iter().position(|line| line == "default/w-1  same machine as default/w-0"),
+        Some(shared.len() - 3),
+        "{shared:?}"
+    );
+    assert!(shared[2].starts_with("  or"), "{shared:?}");
+    let apart = lines(5);
+    let second = apart.iter().position(|line| line.starts_with("default/w-1")).unwrap();
+    assert!(apart[2..second].iter().all(|line| line.starts_with("  or")) && second > 2, "{apart:?}");
+    assert_eq!(apart[second + 1], "", "{apart:?}");
 }
 
 #[test]

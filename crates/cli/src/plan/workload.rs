@@ -17,7 +17,17 @@ use super::documents::{Object, Source};
 const MOST_PODS: usize = 100_000;
 const KINDS: &str = "Pod, Deployment, ReplicaSet, StatefulSet, Job, CronJob, DaemonSet or a List of them";
 
-/// What a file wants to run.
+const VERSIONS_AND_KINDS: [(&str, &str); 7] = [
+    ("v1", "Pod"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+];
+
+/// What the files want to run.
 #[derive(Debug, Default)]
 pub(super) struct Workloads {
     pub(super) pods: Vec<Pod>,
@@ -28,43 +38,54 @@ pub(super) struct Workloads {
 }
 
 impl Workloads {
-    pub(super) fn read(source: &Source) -> anyhow::Result<Self> {
+    pub(super) fn read(sources: &[Source]) -> anyhow::Result<Self> {
         let mut out = Self::default();
-        for object in source.objects()? {
-            out.add(object).with_context(|| source.to_string())?;
+        for source in sources {
+            for object in source.objects()? {
+                if source.is_folder() && !VERSIONS_AND_KINDS.contains(&object.version_and_kind()) {
+                    out.notes.push(format!("{object} is left out: it makes no pods"));
+                } else {
+                    out.add(object).with_context(|| source.to_string())?;
+                }
+            }
         }
         let mut seen = BTreeSet::new();
         if let Some(twice) = out.pods.iter().find(|pod| !seen.insert(&pod.key)) {
-            anyhow::bail!("{source}: pod {} appears twice", twice.key);
+            let sources: Vec<String> = sources.iter().map(Source::to_string).collect();
+            anyhow::bail!("{}: pod {} appears twice", sources.join(", "), twice.key);
         }
         Ok(out)
     }
 
     fn add(&mut self, object: Object) -> anyhow::Result<()> {
-        match (object.api_version.as_str(), object.kind.as_str()) {
-            ("v1", "Pod") => self.add_pod(object.parse()?),
+        match object.version_and_kind() {
+            ("v1", "Pod") => {
+                let pod = object.parse(&mut self.notes)?;
+                self.add_pod(pod)
+            }
             ("apps/v1", "Deployment") => {
-                let Deployment { metadata, spec, .. } = object.parse()?;
+                let Deployment { metadata, spec, .. } = object.parse(&mut self.notes)?;
                 self.add_template(&metadata, Some(spec.template), spec.replicas)
             }
             ("apps/v1", "ReplicaSet") => {
-                let ReplicaSet { metadata, spec, .. } = object.parse()?;
+                let ReplicaSet { metadata, spec, .. } = object.parse(&mut self.notes)?;
                 self.add_template(&metadata, spec.template, spec.replicas)
             }
             ("apps/v1", "StatefulSet") => {
-                let StatefulSet { metadata, spec, .. } = object.parse()?;
+                let StatefulSet { metadata, spec, .. } = object.parse(&mut self.notes)?;
                 self.add_template(&metadata, Some(spec.template), spec.replicas)
             }
             ("apps/v1", "DaemonSet") => {
-                self.daemons.push(daemon::parse(&object.parse::<DaemonSet>()?));
+                let daemon_set = object.parse::<DaemonSet>(&mut self.notes)?;
+                self.daemons.push(daemon::parse(&daemon_set));
                 Ok(())
             }
             ("batch/v1", "Job") => {
-                let Job { metadata, spec, .. } = object.parse()?;
+                let Job { metadata, spec, .. } = object.parse(&mut self.notes)?;
                 self.add_job(&metadata, spec.unwrap_or_default())
             }
             ("batch/v1", "CronJob") => {
-                let CronJob { metadata, spec, .. } = object.parse()?;
+                let CronJob { metadata, spec, .. } = object.parse(&mut self.notes)?;
                 self.add_job(&metadata, spec.job_template.spec.unwrap_or_default())
             }
             (api_version, _) => anyhow::bail!("{object} ({api_version}) makes no pods: expected {KINDS}"),
@@ -85,6 +106,8 @@ impl Workloads {
             self.notes.push(format!("pod {key} is left out: it has a node already"));
             return Ok(());
         }
+        let containers = object.spec.iter().map(|spec| spec.containers.len()).sum::<usize>();
+        anyhow::ensure!(containers > 0, "pod {key} has no container");
         // A pod of a file has no UID yet; its name tells it from the others as well.
         object.metadata.uid.get_or_insert_with(|| format!("{}.{}", key.namespace, key.name));
         self.pods.push(pod::parse(&object));
