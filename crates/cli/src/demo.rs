@@ -11,6 +11,7 @@ use scarpenter_playground::{Binaries, ControlPlane, Options, Program, Progress};
 use tokio::signal::unix::{SignalKind, signal};
 
 mod apply;
+mod leave;
 mod look;
 mod parts;
 mod pods;
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     /// Play in this cluster instead of one of its own, and take everything out again at the end.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Leave everything running at the end, and say where it is and how it is ended.
+    /// Play it all the same, then leave everything running and return, having said where it is and how it is ended.
     #[arg(long)]
     keep: bool,
 }
@@ -75,9 +76,10 @@ async fn play(args: &Args, stage: &mut Stage, screen: &mut Screen) -> anyhow::Re
             let binaries = build(screen).await?;
             screen.progress("start", "starting the control plane");
             let options = if args.keep { Options::default().may_be_left() } else { Options::default() };
-            stage.take_own(ControlPlane::start(&binaries, options).await?).await?;
+            let kubectl = binaries.path(Program::Kubectl);
+            stage.take_own(ControlPlane::start(&binaries, options).await?, kubectl.clone()).await?;
             screen.say("watch along in another terminal:");
-            let (kubectl, kubeconfig) = (binaries.path(Program::Kubectl), stage.kubeconfig());
+            let kubeconfig = stage.kubeconfig();
             screen.say(&format!(
                 "  {} --kubeconfig {} get nodeclaims -o wide -w",
                 kubectl.display(),
@@ -86,6 +88,7 @@ async fn play(args: &Args, stage: &mut Stage, screen: &mut Screen) -> anyhow::Re
         }
     }
     let client = stage.client();
+    apply::refuse_used(&client, &namespace()?).await?;
     screen.progress("apply", "applying the definitions, the example class and its pools");
     stage.applied.apply(&client).await?;
     screen.progress("parts", "starting the simulated vendors and the controller");
@@ -93,12 +96,7 @@ async fn play(args: &Args, stage: &mut Stage, screen: &mut Screen) -> anyhow::Re
     let sim = stage.sim.insert(parts::start_sim(stage.folder(), lifetime)?);
     let providers = parts::connect(&sim.log().with_file_name(""), sim).await?;
     stage.controller = Some(parts::start_controller(stage.folder(), stage.kubeconfig(), lifetime)?);
-    if !stage.applied.create(&client, namespace()?).await? {
-        bail!(
-            "the cluster has Namespace {} already: the demo would act on what is not its own",
-            pods::NAMESPACE
-        );
-    }
+    stage.applied.create_new(&client, namespace()?).await?;
     let eyes = look::Eyes::open(client.clone(), providers).await?;
     let count = pods::create(&client).await?;
     let story = watch(stage, &eyes, count, screen).await?;

@@ -124,7 +124,7 @@ fn kept_it_runs_on_until_it_is_ended_as_it_says() {
     let mut demo = start(&["--keep"]);
     let (status, output, errors) = demo.wait();
     assert!(status.success(), "{output}\n{errors}");
-    let kubeconfig = output.lines().find_map(|line| line.strip_prefix("KUBECONFIG=")).unwrap();
+    let kubeconfig = output.lines().find_map(|line| line.strip_prefix("export KUBECONFIG=")).unwrap();
     assert!(Path::new(kubeconfig).starts_with(demo.temporary.path()) && Path::new(kubeconfig).exists());
     assert!(processes_of(demo.temporary.path()).len() >= 6);
 

@@ -24,31 +24,19 @@ impl Applied {
             self.create(client, object.context("read the definitions")?).await?;
             wait_until_served(client, &crd).await?;
         }
-        refuse_pools_of_others(client).await?;
         for object in read(BOOTSTRAP_RBAC)? {
             self.create(client, object).await?;
         }
         for object in read(EXAMPLE)? {
-            let name = what(&object);
-            if !self.create(client, object).await? {
-                bail!("the cluster has {name} already: the demo would act on what is not its own");
-            }
+            self.create_new(client, object).await?;
         }
         Ok(())
     }
 
     /// Creates an object, or leaves the one that is there: `false`.
-    pub(super) async fn create(&mut self, client: &Client, object: DynamicObject) -> anyhow::Result<bool> {
+    async fn create(&mut self, client: &Client, object: DynamicObject) -> anyhow::Result<bool> {
         let name = what(&object);
-        let types = object.types.as_ref().context("an object without a kind")?;
-        let gvk = GroupVersionKind::try_from(types).with_context(|| format!("read the kind of {name}"))?;
-        let (resource, _) = kube::discovery::pinned_kind(client, &gvk)
-            .await
-            .with_context(|| format!("find the kind of {name}"))?;
-        let api: Api<DynamicObject> = match object.namespace() {
-            Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
-            None => Api::all_with(client.clone(), &resource),
-        };
+        let api = api_of(client, &object).await.with_context(|| format!("find the kind of {name}"))?;
         match api.create(&PostParams::default(), &object).await {
             Ok(_) => {
                 self.0.push((api, object.name_any(), name));
@@ -57,6 +45,12 @@ impl Applied {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
             Err(error) => Err(plain(error)).with_context(|| format!("create {name}")),
         }
+    }
+
+    /// Creates an object that must not be there.
+    pub(super) async fn create_new(&mut self, client: &Client, object: DynamicObject) -> anyhow::Result<()> {
+        let taken = taken(&object);
+        if self.create(client, object).await? { Ok(()) } else { Err(taken) }
     }
 
     /// Deletes what was made, the newest first and each until it is gone, and says what could not be deleted.
@@ -73,8 +67,8 @@ impl Applied {
     }
 
     /// Names of what was made.
-    pub(super) fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|(_, _, what)| what.as_str()).collect()
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.iter().map(|(_, _, what)| what.clone()).collect()
     }
 }
 
@@ -106,10 +100,36 @@ fn what(object: &DynamicObject) -> String {
     format!("{kind} {}", object.name_any())
 }
 
+/// Refuses a cluster where scarpenter is used, or where something has a name that the demo gives; it changes nothing.
+pub(super) async fn refuse_used(client: &Client, namespace: &DynamicObject) -> anyhow::Result<()> {
+    refuse_pools_of_others(client).await?;
+    for object in read(EXAMPLE)?.iter().chain([namespace]) {
+        let found = match api_of(client, object).await {
+            Ok(api) => api.get_opt(&object.name_any()).await.map_err(plain)?.is_some(),
+            Err(error) if is_unknown_kind(&error) => false,
+            Err(error) => {
+                return Err(plain(error)).with_context(|| format!("find the kind of {}", what(object)));
+            }
+        };
+        if found {
+            return Err(taken(object));
+        }
+    }
+    Ok(())
+}
+
+fn taken(object: &DynamicObject) -> anyhow::Error {
+    anyhow::anyhow!("the cluster has {} already: the demo would act on what is not its own", what(object))
+}
+
 /// Pools of ours mean a controller of ours, perhaps asleep: two would buy side by side.
 async fn refuse_pools_of_others(client: &Client) -> anyhow::Result<()> {
     let pools: Api<NodePool> = Api::all(client.clone());
-    let pools = pools.list(&Default::default()).await.context("list NodePools")?;
+    let pools = match pools.list(&Default::default()).await {
+        Ok(pools) => pools,
+        Err(error) if is_unknown_kind(&error) => return Ok(()),
+        Err(error) => return Err(plain(error)).context("list NodePools"),
+    };
     match pools.iter().find(|pool| pool.spec.template.spec.node_class_ref.is_ours()) {
         Some(pool) => bail!(
             "NodePool {} shows that scarpenter is used in this cluster: the demo stays out",
@@ -117,6 +137,26 @@ async fn refuse_pools_of_others(client: &Client) -> anyhow::Result<()> {
         ),
         None => Ok(()),
     }
+}
+
+fn is_unknown_kind(error: &kube::Error) -> bool {
+    match error {
+        // An unknown path is answered without the reason of a missing object.
+        kube::Error::Api(status) => status.code == 404,
+        kube::Error::Discovery(_) => true,
+        _ => false,
+    }
+}
+
+async fn api_of(client: &Client, object: &DynamicObject) -> Result<Api<DynamicObject>, kube::Error> {
+    let types = object.types.clone().unwrap_or_default();
+    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+    let gvk = GroupVersionKind::gvk(group, version, &types.kind);
+    let (resource, _) = kube::discovery::pinned_kind(client, &gvk).await?;
+    Ok(match object.namespace() {
+        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    })
 }
 
 async fn wait_until_served(client: &Client, crd: &CustomResourceDefinition) -> anyhow::Result<()> {

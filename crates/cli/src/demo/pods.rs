@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 /// The namespace of the pods; the demo makes it.
 pub(super) const NAMESPACE: &str = "scarpenter-demo";
-const RUN_SECONDS: &str = "sim.scarpenter.sparecores.com/run-seconds";
+/// After so many seconds a simulated pod ends; without it it runs for ever.
+pub(super) const RUN_SECONDS: &str = "sim.scarpenter.sparecores.com/run-seconds";
 
 /// An exact type of Hetzner, an exact type of AWS in one region, and any fast and cheap arm64 machine.
 pub(super) fn all() -> Vec<Pod> {

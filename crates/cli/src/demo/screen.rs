@@ -1,5 +1,6 @@
 //! What the person sees: a picture redrawn in place on a terminal, plain lines elsewhere.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -61,12 +62,28 @@ impl Screen {
         }
         // A wrapped line would be two, and the next picture would start too low.
         let (start, end) = if redrawn { ("\x1b[?7l", "\x1b[?7h") } else { ("", "") };
+        let width = if redrawn { width() } else { usize::MAX };
         for line in lines {
-            out.extend(format!("{start}{line}{end}\n").into_bytes());
+            out.extend(format!("{start}{}{end}\n", cut(line, width)).into_bytes());
         }
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(&out).and_then(|()| stdout.flush()).ok();
     }
+}
+
+/// How wide the terminal is now; without limit where it does not say.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(usize::MAX)
+}
+
+/// The line, or as much of it as there is room for before a mark that says so.
+fn cut(line: &str, width: usize) -> Cow<'_, str> {
+    if line.chars().count() <= width {
+        return line.into();
+    }
+    let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end()).into()
 }
 
 /// Columns as wide as their widest cell, two spaces apart.
@@ -92,5 +109,12 @@ mod tests {
         let rows =
             [vec!["POD".to_owned(), "STATE".to_owned()], vec!["exact-aws".to_owned(), "gone".to_owned()]];
         assert_eq!(columns(&rows), ["POD        STATE", "exact-aws  gone"]);
+    }
+
+    #[test]
+    fn a_line_is_cut_to_the_width_of_the_terminal() {
+        assert_eq!(cut("exact-aws  gone", 15), "exact-aws  gone");
+        assert_eq!(cut("exact-aws  gone", 14), "exact-aws  go…");
+        assert_eq!(cut("exact-aws  gone", 11), "exact-aws…");
     }
 }

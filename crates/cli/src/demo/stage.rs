@@ -10,6 +10,7 @@ use scarpenter_api::NodeClaim;
 use scarpenter_playground::{ControlPlane, Folder, Lifetime, Process};
 
 use super::apply::Applied;
+use super::leave::Left;
 use super::pods;
 use crate::BadInput;
 
@@ -31,6 +32,8 @@ pub(super) struct Stage {
 struct Ground {
     client: Client,
     kubeconfig: PathBuf,
+    /// The one that was built with it.
+    kubectl: Option<PathBuf>,
     home: Home,
 }
 
@@ -42,10 +45,11 @@ enum Home {
 }
 
 impl Stage {
-    pub(super) async fn take_own(&mut self, plane: ControlPlane) -> anyhow::Result<()> {
+    pub(super) async fn take_own(&mut self, plane: ControlPlane, kubectl: PathBuf) -> anyhow::Result<()> {
         let kubeconfig = plane.kubeconfig().to_owned();
         let client = plane.client().await.context("connect to the control plane")?;
-        self.ground = Some(Ground { client, kubeconfig, home: Home::Own(Box::new(plane)) });
+        self.ground =
+            Some(Ground { client, kubeconfig, kubectl: Some(kubectl), home: Home::Own(Box::new(plane)) });
         Ok(())
     }
 
@@ -58,7 +62,7 @@ impl Stage {
         let client =
             Client::try_from(config.context("read the kubeconfig")?).context("connect to the cluster")?;
         let home = Home::Given(Folder::make().context("make a temporary folder")?);
-        self.ground = Some(Ground { client, kubeconfig, home });
+        self.ground = Some(Ground { client, kubeconfig, kubectl: None, home });
         Ok(())
     }
 
@@ -113,29 +117,19 @@ impl Stage {
 
     /// Leaves everything running and says how it is used and ended.
     pub(super) fn leave(mut self) -> anyhow::Result<Vec<String>> {
-        let ground = self.ground.take().context("nothing runs")?;
-        let mut ids: Vec<u32> =
+        let Ground { kubeconfig, kubectl, home, .. } = self.ground.take().context("nothing runs")?;
+        let mut processes: Vec<u32> =
             [&self.controller, &self.sim].into_iter().flatten().map(Process::id).collect();
-        let (folder, given) = match ground.home {
+        let (folder, objects) = match home {
             Home::Own(plane) => {
-                ids.extend(plane.process_ids());
-                (plane.leave()?, false)
+                processes.extend(plane.process_ids().into_iter().rev());
+                (plane.leave()?, Vec::new())
             }
-            Home::Given(folder) => (folder.keep().context("keep the folder")?, true),
+            Home::Given(folder) => (folder.keep().context("keep the folder")?, self.applied.names()),
         };
         [self.controller.take(), self.sim.take()].into_iter().flatten().for_each(Process::leave);
-        let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
-        let mut lines = vec![format!("KUBECONFIG={}", ground.kubeconfig.display())];
-        if given {
-            let names = self.applied.names().join(", ");
-            lines.push(format!(
-                "to end it, delete these (pods and pools first, and wait for their machines): {names}; then:"
-            ));
-        } else {
-            lines.push("to end it:".to_owned());
-        }
-        lines.push(format!("kill -9 {}; rm -rf {}", ids.join(" "), folder.display()));
-        Ok(lines)
+        let left = Left { folder, kubeconfig, kubectl, processes, objects };
+        left.settle().context("write the script that ends it")
     }
 }
 

@@ -12,6 +12,11 @@ use scarpenter_core::offering::{Launch, Price};
 
 use super::screen::columns;
 
+/// Said once a pod has ended, since nothing happens for a while: the example pools' consolidateAfter, then the controller's
+/// defaults.
+const WAITS: &str =
+    "a machine goes when it is empty for 5 s and still is 15 s later; then it is drained for 5 s";
+
 /// Everything that was there at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
@@ -73,9 +78,11 @@ struct Part {
     why: String,
 }
 
-/// When a machine was first and last seen, and what it costs.
-#[derive(Clone, Copy, Debug)]
-struct Lifetime {
+/// Whose a machine is, what it costs, and when it was first and last seen.
+#[derive(Clone, Debug)]
+struct Machine {
+    pods: Vec<String>,
+    offering: String,
     price: Price,
     from: Duration,
     until: Duration,
@@ -85,8 +92,9 @@ struct Lifetime {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Story {
     parts: Vec<Part>,
-    machines: BTreeMap<ClaimUid, (String, Lifetime)>,
+    machines: BTreeMap<ClaimUid, Machine>,
     left: Vec<String>,
+    has_told_of_waits: bool,
 }
 
 impl Story {
@@ -109,6 +117,10 @@ impl Story {
         }
         self.take_in_machines(seen, now);
         self.left = leftovers(seen);
+        if self.is_leaving() && !self.has_told_of_waits {
+            self.has_told_of_waits = true;
+            changes.push(WAITS.to_owned());
+        }
         changes
     }
 
@@ -116,15 +128,29 @@ impl Story {
         for claim in &seen.claims {
             let Some((uid, launch)) = uid(claim).zip(launch(claim)) else { continue };
             if seen.machines.contains(&uid) && !self.machines.contains_key(&uid) {
-                let lifetime = Lifetime { price: launch.price_per_hour_micro_usd, from: now, until: now };
-                self.machines.insert(uid, (launch.offering.to_string(), lifetime));
+                let pods = seen
+                    .pods
+                    .iter()
+                    .filter(|pod| is_for(claim, pod.metadata.uid.as_deref().unwrap_or_default()));
+                let machine = Machine {
+                    pods: pods.filter_map(|pod| pod.metadata.name.clone()).collect(),
+                    offering: launch.offering.to_string(),
+                    price: launch.price_per_hour_micro_usd,
+                    from: now,
+                    until: now,
+                };
+                self.machines.insert(uid, machine);
             }
         }
-        for (uid, (_, lifetime)) in &mut self.machines {
+        for (uid, machine) in &mut self.machines {
             if seen.machines.contains(uid) {
-                lifetime.until = now;
+                machine.until = now;
             }
         }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.parts.iter().any(|part| part.state == State::Leaving)
     }
 
     /// All `pods` ran, and nothing that was made for them is left.
@@ -151,30 +177,27 @@ impl Story {
         words.join("; ")
     }
 
-    /// The table as it stands, and under it why a pod has no machine.
+    /// The table as it stands, what says how far a pod is before what may be cut off, and under it why a pod has no machine.
     pub(super) fn table(&self, now: Duration) -> Vec<String> {
-        let head = ["POD", "CLAIM", "OFFERING", "PRICE", "STATE", "SECONDS"].map(str::to_owned).to_vec();
-        let rows = self.parts.iter().map(|part| part.cells(now));
+        let head = ["POD", "STATE", "SECONDS", "OFFERING", "PRICE", "CLAIM"].map(str::to_owned).to_vec();
+        let rows = self.parts.iter().map(|part| part.cells(now).to_vec());
         let mut lines = columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
         lines.extend(self.parts.iter().filter_map(|part| Some(format!("{}: {}", part.pod, part.reason()?))));
+        lines.extend(self.is_leaving().then(|| WAITS.to_owned()));
         lines
     }
 
-    /// What each machine cost, and all of them.
+    /// What each machine cost, in the order of the pods, and all of them.
     pub(super) fn bill(&self) -> Vec<String> {
-        let mut rows = vec![["MACHINE", "PRICE", "SECONDS", "COST"].map(str::to_owned).to_vec()];
-        let mut total = 0;
-        for (offering, lifetime) in self.machines.values() {
-            total += lifetime.cost_nano_usd();
-            let lived = seconds(lifetime.until.saturating_sub(lifetime.from));
-            rows.push(vec![
-                offering.clone(),
-                lifetime.price.to_string(),
-                lived,
-                usd(lifetime.cost_nano_usd()),
-            ]);
-        }
-        rows.push(vec!["total".to_owned(), String::new(), String::new(), usd(total)]);
+        let mut rows = vec![["POD", "MACHINE", "PRICE", "SECONDS", "COST"].map(str::to_owned).to_vec()];
+        let mut machines: Vec<&Machine> = self.machines.values().collect();
+        machines.sort_by_key(|machine| {
+            self.parts.iter().position(|part| machine.pods.contains(&part.pod)).unwrap_or(usize::MAX)
+        });
+        let total = machines.iter().map(|machine| machine.cost_nano_usd()).sum();
+        rows.extend(machines.into_iter().map(Machine::cells));
+        let [pod, none] = ["total".to_owned(), String::new()];
+        rows.push(vec![pod, none.clone(), none.clone(), none, usd(total)]);
         columns(&rows)
     }
 }
@@ -229,24 +252,24 @@ impl Part {
         }
     }
 
-    fn cells(&self, now: Duration) -> Vec<String> {
-        vec![
+    fn cells(&self, now: Duration) -> [String; 6] {
+        [
             self.pod.clone(),
-            self.claim_name.clone(),
-            self.offering.clone(),
-            self.price.map(|price| price.to_string()).unwrap_or_default(),
             self.state.to_string(),
             seconds(self.ended.unwrap_or(now).saturating_sub(self.began)),
+            self.offering.clone(),
+            self.price.map(|price| price.to_string()).unwrap_or_default(),
+            self.claim_name.clone(),
         ]
     }
 
     /// For where no table can be redrawn.
     fn line(&self, now: Duration) -> String {
-        let cells = self.cells(now);
+        let [pod, state, seconds, rest @ ..] = self.cells(now);
         let known: Vec<&str> =
-            cells[..4].iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
+            std::iter::once(&pod).chain(&rest).map(String::as_str).filter(|cell| !cell.is_empty()).collect();
         let why = self.reason().map(|why| format!(": {why}")).unwrap_or_default();
-        format!("{:>6} s  {:12}  {}{why}", cells[5], self.state, known.join("  "))
+        format!("{seconds:>6} s  {state:12}  {}{why}", known.join("  "))
     }
 
     /// Why it has no machine, as far as anybody has said.
@@ -255,7 +278,13 @@ impl Part {
     }
 }
 
-impl Lifetime {
+impl Machine {
+    fn cells(&self) -> Vec<String> {
+        let lived = seconds(self.until.saturating_sub(self.from));
+        let (pods, offering) = (self.pods.join(","), self.offering.clone());
+        vec![pods, offering, self.price.to_string(), lived, usd(self.cost_nano_usd())]
+    }
+
     fn cost_nano_usd(&self) -> u128 {
         let millis = self.until.saturating_sub(self.from).as_millis();
         u128::from(self.price.micro_usd()) * millis / 3_600

@@ -52,19 +52,50 @@ fn a_pod_goes_from_waiting_to_gone_and_the_machine_is_billed_while_it_was_there(
         seen("Succeeded", false, false),
     ];
     let (story, changes) = tell(&moments);
-    let words = ["waiting", "buying", "booting", "running", "ran, leaving", "gone"];
+    let words = ["waiting", "buying", "booting", "running", "ran, leaving", "still is 15 s later", "gone"];
     assert_eq!(changes.len(), words.len(), "{changes:?}");
     assert!(changes.iter().zip(words).all(|(line, word)| line.contains(word)), "{changes:?}");
     assert!(story.is_over(1));
     assert_eq!(
         story.table(Duration::from_secs(900)),
         [
-            "POD           CLAIM        OFFERING                     PRICE        STATE  SECONDS",
-            "exact-hcloud  default-abc  hcloud/fsn1/ccx33/on-demand  $0.360000/h  gone   50.0",
+            "POD           STATE  SECONDS  OFFERING                     PRICE        CLAIM",
+            "exact-hcloud  gone   50.0     hcloud/fsn1/ccx33/on-demand  $0.360000/h  default-abc",
         ]
     );
-    assert_eq!(story.bill()[1], "hcloud/fsn1/ccx33/on-demand  $0.360000/h  20.0     $0.002000000");
-    assert_eq!(story.bill()[2], "total                                              $0.002000000");
+    assert_eq!(
+        story.bill()[1],
+        "exact-hcloud  hcloud/fsn1/ccx33/on-demand  $0.360000/h  20.0     $0.002000000"
+    );
+    assert_eq!(
+        story.bill()[2],
+        "total                                                            $0.002000000"
+    );
+}
+
+#[test]
+fn the_bill_is_in_the_order_of_the_pods() {
+    let mut moment = seen("Running", true, true);
+    let mut second = pod("Running");
+    (second.metadata.name, second.metadata.uid) = (Some("second".to_owned()), Some("p2".to_owned()));
+    let mut other = claim();
+    other.metadata.uid = Some("a0".to_owned());
+    other.metadata.annotations.as_mut().unwrap().insert(label::PODS.to_owned(), "p2".to_owned());
+    moment.pods.push(second);
+    moment.claims.push(other);
+    moment.machines.insert(ClaimUid::from("a0"));
+    let (story, _) = tell(&[moment]);
+    let first_words: Vec<String> =
+        story.bill().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(first_words, ["POD", "exact-hcloud", "second", "total"]);
+}
+
+#[test]
+fn what_is_waited_for_is_said_once() {
+    let leaving = seen("Succeeded", true, true);
+    let (story, changes) = tell(&[leaving.clone(), leaving]);
+    assert_eq!(changes.iter().filter(|line| line.as_str() == WAITS).count(), 1, "{changes:?}");
+    assert_eq!(story.table(START).last().unwrap(), WAITS);
 }
 
 #[test]
