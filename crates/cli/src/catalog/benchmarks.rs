@@ -1,4 +1,4 @@
-//! `catalog benchmarks`: by what pods may select, and searches may sort.
+//! `catalog benchmarks`: all that was measured, and by what of it pods may select and searches may sort.
 //!
 //! ```json
 //! {"version": 1, "catalog": {"source": "…", "fetched": null, "date": null},
@@ -6,19 +6,17 @@
 //!  "id": "geekbench:score", "config": {"cores": "single"}, "types": 2841, "sold": 2610}]}
 //! ```
 //!
-//! `id` and `config` are those of Spare Cores, `types` counts the types that have a score, `sold` those of them that can
-//! be bought somewhere.
+//! `id` and `config` are those of Spare Cores; `name` and `key` are null where no label holds the score. `types` counts
+//! the types that have one, `sold` those of them that can be bought somewhere.
 
-use std::collections::BTreeMap;
-
-use scarpenter_catalog::{Catalog, benchmarks};
+use scarpenter_catalog::{Catalog, Measurement};
 use scarpenter_core::label::BENCHMARK_PREFIX;
-use scarpenter_core::snapshot::Snapshot;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::grid::{Grid, numbers, words};
 use super::view::{VERSION, View};
-use super::words::CatalogDocument;
+use super::words::{CatalogDocument, config, config_words, label_name};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -28,7 +26,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let catalog = args.view.source.open()?;
-    let measured = measured(&catalog.snapshot);
+    let measured = measured(&catalog);
     let grid = grid(&measured);
     args.view.print(&document(&catalog, &measured), &grid, || grid.table())
 }
@@ -43,10 +41,10 @@ struct BenchmarksDocument<'a> {
 /// A benchmark and how much it has measured.
 #[derive(Debug, Serialize)]
 struct Measured {
-    name: &'static str,
-    key: String,
-    id: &'static str,
-    config: BTreeMap<&'static str, &'static str>,
+    name: Option<&'static str>,
+    key: Option<String>,
+    id: String,
+    config: Value,
     types: usize,
     sold: usize,
 }
@@ -59,23 +57,24 @@ fn document<'a>(catalog: &Catalog, measured: &'a [Measured]) -> BenchmarksDocume
     }
 }
 
-fn measured(snapshot: &Snapshot) -> Vec<Measured> {
-    let types = snapshot.types().iter().enumerate();
-    let sold: Vec<_> = types.map(|(at, each)| (each, snapshot.offerings_of(at).next().is_some())).collect();
-    benchmarks()
-        .map(|benchmark| {
-            let name = benchmark.name;
-            let with_score = || sold.iter().filter(move |(each, _)| each.benchmarks.contains_key(name));
-            Measured {
-                name,
-                key: format!("{BENCHMARK_PREFIX}{name}"),
-                id: benchmark.id,
-                config: benchmark.cores.map(|cores| ("cores", cores)).into_iter().collect(),
-                types: with_score().count(),
-                sold: with_score().filter(|(_, sold)| *sold).count(),
-            }
-        })
-        .collect()
+/// Those that are labels first.
+fn measured(catalog: &Catalog) -> Vec<Measured> {
+    let snapshot = &catalog.snapshot;
+    let is_sold = |(index, _): &(usize, f64)| snapshot.offerings_of(*index).next().is_some();
+    let measured = |measurement: &Measurement| {
+        let name = label_name(measurement);
+        Measured {
+            name,
+            key: name.map(|name| format!("{BENCHMARK_PREFIX}{name}")),
+            id: measurement.id().to_owned(),
+            config: config(measurement),
+            types: measurement.iter().len(),
+            sold: measurement.iter().filter(is_sold).count(),
+        }
+    };
+    let mut out: Vec<Measured> = catalog.scores.iter().map(measured).collect();
+    out.sort_by_key(|each| each.name.is_none());
+    out
 }
 
 fn grid(measured: &[Measured]) -> Grid {
@@ -87,11 +86,10 @@ fn grid(measured: &[Measured]) -> Grid {
         numbers("SOLD", "sold"),
     ]);
     for each in measured {
-        let config: Vec<String> = each.config.iter().map(|(key, value)| format!("{key}={value}")).collect();
         grid.push(vec![
-            each.name.to_owned(),
-            each.id.to_owned(),
-            config.join(" "),
+            each.name.unwrap_or_default().to_owned(),
+            each.id.clone(),
+            config_words(&each.config),
             each.types.to_string(),
             each.sold.to_string(),
         ]);
@@ -109,18 +107,23 @@ mod tests {
     #[test]
     fn every_benchmark_that_is_stamped_is_listed_with_its_source() {
         let catalog = sample(&Rates::default());
-        let measured = measured(&catalog.snapshot);
-        let names: Vec<&str> = measured.iter().map(|each| each.name).collect();
-        assert_eq!(names, scarpenter_core::label::BENCHMARKS);
-        assert!(measured.iter().all(|each| each.sold <= each.types && each.types > 0), "{measured:?}");
-        let single = measured.iter().find(|each| each.name == "geekbench-single").unwrap();
-        assert_eq!((single.id, single.config["cores"]), ("geekbench:score", "single"));
+        let measured = measured(&catalog);
+        for name in scarpenter_core::label::BENCHMARKS {
+            let of = measured.iter().find(|each| each.name == Some(name)).unwrap();
+            let types = catalog.snapshot.types().iter().filter(|each| each.benchmarks.contains_key(name));
+            assert_eq!(of.types, types.count(), "{name}");
+            assert!(of.sold <= of.types && of.types > 0, "{of:?}");
+        }
+        assert!(measured.is_sorted_by_key(|each| each.name.is_none()));
+        let single = measured.iter().find(|each| each.name == Some("geekbench-single")).unwrap();
+        let config = serde_json::json!({"cores": "single"});
+        assert_eq!((single.id.as_str(), &single.config), ("geekbench:score", &config));
     }
 
     #[test]
     fn version_1_of_the_contract_has_exactly_these_fields() {
         let catalog = sample(&Rates::default());
-        let measured = measured(&catalog.snapshot);
+        let measured = measured(&catalog);
         let document = serde_json::to_value(document(&catalog, &measured)).unwrap();
         let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(keys(&document), ["benchmarks", "catalog", "version"]);

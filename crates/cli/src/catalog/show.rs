@@ -36,6 +36,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 /// A type and all its offerings, in price order.
 struct Shown<'a> {
     catalog: &'a Catalog,
+    index: usize,
     instance_type: &'a InstanceType,
     offerings: Vec<Offering<'a>>,
 }
@@ -45,7 +46,7 @@ impl<'a> Shown<'a> {
         let snapshot = &*catalog.snapshot;
         let index = index(snapshot, name).ok_or_else(|| unknown(snapshot, name))?;
         let offerings = snapshot.offerings_of(index).map(|id| snapshot.offering(id)).collect();
-        Ok(Self { catalog, instance_type: &snapshot.types()[index], offerings })
+        Ok(Self { catalog, index, instance_type: &snapshot.types()[index], offerings })
     }
 }
 

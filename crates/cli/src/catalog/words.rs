@@ -1,9 +1,10 @@
 //! Parts that all answers share: where the catalog is from, money and times in words.
 
 use jiff::Timestamp;
-use scarpenter_catalog::Report;
+use scarpenter_catalog::{Measurement, Report, benchmarks};
 use scarpenter_core::offering::Price;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Which catalog an answer is from.
 #[derive(Debug, Serialize)]
@@ -36,6 +37,31 @@ pub(super) fn usd(price: Price) -> String {
 /// `1 row`, `2 rows`.
 pub(super) fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+/// The label's name for what was measured, if a label holds it.
+pub(super) fn label_name(measurement: &Measurement) -> Option<&'static str> {
+    let config = config(measurement);
+    let cores = config.get("cores").and_then(Value::as_str);
+    let fields = config.as_object().map_or(0, serde_json::Map::len);
+    let is_it = |id: &str, own: Option<&str>| {
+        measurement.id() == id && cores == own && fields == usize::from(own.is_some())
+    };
+    benchmarks().find(|own| is_it(own.id, own.cores)).map(|own| own.name)
+}
+
+/// How it was measured, as JSON.
+pub(super) fn config(measurement: &Measurement) -> Value {
+    serde_json::from_str(measurement.config()).unwrap_or_default()
+}
+
+/// `key=value` for each part of a config.
+pub(super) fn config_words(config: &Value) -> String {
+    let words = config.as_object().into_iter().flatten().map(|(key, value)| match value {
+        Value::String(text) => format!("{key}={text}"),
+        other => format!("{key}={other}"),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A time to the second, empty where there is none.

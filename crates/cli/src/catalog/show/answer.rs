@@ -5,26 +5,25 @@
 //!  "origin": "…", "hash": null, "notice": "…",
 //!  "type": {"vendor": "hcloud", "name": "ccx33", "family": "ccx", "arch": "amd64", "cpu": 8, "memoryMib": 32000,
 //!           "gpuCount": 0, "cpuAllocation": "dedicated", "cpuManufacturer": "AMD", "hardware": {…}},
-//!  "benchmarks": [{"name": "geekbench-single", "id": "geekbench:score", "config": {"cores": "single"}, "score": 1712}],
+//!  "benchmarks": [{"name": "geekbench-single", "id": "geekbench:score", "config": {"cores": "single"}, "score": 1712.0}],
 //!  "offerings": [{"region": "fsn1", "zone": "fsn1", "zoneId": null, "capacityType": "on-demand",
 //!  "pricePerHourMicroUsd": 244090, "price": "0.221900", "currency": "EUR", "monthlyCapMicroUsd": null,
 //!  "seen": "2026-08-22T03:50:12Z"}]}
 //! ```
 //!
+//! A benchmark without a label has no `name`; scores are as measured, labels round them half up.
 //! Offerings are in price order; `price` is an hour in `currency`. The fields of `hardware` are those of
 //! [`scarpenter_core::offering::Hardware`], null or empty where nothing is known.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use scarpenter_catalog::benchmarks;
 use scarpenter_core::offering::{Arch, CapacityType, Hardware, InstanceType, Price};
 use scarpenter_core::snapshot::Offering;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::super::grid::{Grid, numbers, words};
 use super::super::view::VERSION;
-use super::super::words::{CatalogDocument, count, decimal, time, usd};
+use super::super::words::{CatalogDocument, config, config_words, count, decimal, label_name, time, usd};
 use super::Shown;
 use super::facts::facts;
 
@@ -37,7 +36,7 @@ pub(super) struct ShowDocument<'a> {
     hash: Option<&'a str>,
     notice: &'a str,
     r#type: TypeDocument<'a>,
-    benchmarks: Vec<ScoreDocument>,
+    benchmarks: Vec<ScoreDocument<'a>>,
     offerings: Vec<OfferingDocument>,
 }
 
@@ -89,11 +88,11 @@ struct HardwareDocument<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ScoreDocument {
-    name: &'static str,
-    id: &'static str,
-    config: BTreeMap<&'static str, &'static str>,
-    score: u64,
+struct ScoreDocument<'a> {
+    name: Option<&'static str>,
+    id: &'a str,
+    config: Value,
+    score: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -120,7 +119,7 @@ impl<'a> ShowDocument<'a> {
             hash: provenance.hash.as_deref(),
             notice: &provenance.notice,
             r#type: TypeDocument::new(shown.instance_type),
-            benchmarks: scores(shown.instance_type),
+            benchmarks: scores(shown),
             offerings: shown.offerings.iter().map(OfferingDocument::new).collect(),
         }
     }
@@ -203,16 +202,26 @@ impl<'a> HardwareDocument<'a> {
     }
 }
 
-fn scores(of: &InstanceType) -> Vec<ScoreDocument> {
-    let measured = benchmarks().filter_map(|benchmark| {
-        Some(ScoreDocument {
-            name: benchmark.name,
-            id: benchmark.id,
-            config: benchmark.cores.map(|cores| ("cores", cores)).into_iter().collect(),
-            score: *of.benchmarks.get(benchmark.name)?,
-        })
+/// Those that are labels first.
+fn scores<'a>(shown: &Shown<'a>) -> Vec<ScoreDocument<'a>> {
+    let scores = shown.catalog.scores.of(shown.index).map(|(measurement, score)| ScoreDocument {
+        name: label_name(measurement),
+        id: measurement.id(),
+        config: config(measurement),
+        score,
     });
-    measured.collect()
+    let mut out: Vec<_> = scores.collect();
+    out.sort_by_key(|each| each.name.is_none());
+    out
+}
+
+impl ScoreDocument<'_> {
+    /// Id and config, and the label's name where there is one.
+    fn words(&self) -> String {
+        let measured = [self.id.to_owned(), config_words(&self.config)].join(" ");
+        let label = self.name.map(|name| format!(" ({name})")).unwrap_or_default();
+        format!("{}{label}", measured.trim_end())
+    }
 }
 
 impl OfferingDocument {
@@ -270,7 +279,7 @@ pub(super) fn grid(shown: &Shown<'_>) -> Grid {
 pub(super) fn table(shown: &Shown<'_>) -> String {
     let of = shown.instance_type;
     let mut out = format!("{}/{}\n{}", of.vendor, of.name, block(&facts(of)));
-    let scores: Vec<_> = scores(of).iter().map(|each| (each.name, each.score.to_string())).collect();
+    let scores: Vec<_> = scores(shown).iter().map(|each| (each.words(), each.score.to_string())).collect();
     out.push_str(&if scores.is_empty() {
         "\nnot measured by any benchmark\n".to_owned()
     } else {
@@ -299,7 +308,7 @@ fn origin(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     all.into_iter().filter(|(_, words)| !words.is_empty()).collect()
 }
 
-fn block(lines: &[(&str, String)]) -> String {
-    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    lines.iter().map(|(name, words)| format!("  {name:width$}  {words}\n")).collect()
+fn block<N: AsRef<str>>(lines: &[(N, String)]) -> String {
+    let width = lines.iter().map(|(name, _)| name.as_ref().len()).max().unwrap_or(0);
+    lines.iter().map(|(name, words)| format!("  {:width$}  {words}\n", name.as_ref())).collect()
 }
