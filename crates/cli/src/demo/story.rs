@@ -14,8 +14,7 @@ use super::screen::columns;
 
 /// Said once a pod has ended, since nothing happens for a while: the example pools' consolidateAfter, then the controller's
 /// defaults.
-const WAITS: &str =
-    "a machine goes when it is empty for 5 s and still is 15 s later; then it is drained for 5 s";
+const WAITS: &str = "an empty machine goes after 5 s, a second look 15 s later, and 5 s of draining";
 
 /// Everything that was there at one moment.
 #[derive(Clone, Debug, Default)]
@@ -179,7 +178,7 @@ impl Story {
 
     /// The table as it stands, what says how far a pod is before what may be cut off, and under it why a pod has no machine.
     pub(super) fn table(&self, now: Duration) -> Vec<String> {
-        let head = ["POD", "STATE", "SECONDS", "OFFERING", "PRICE", "CLAIM"].map(str::to_owned).to_vec();
+        let head = ["POD", "STATE", "SECONDS", "PRICE", "OFFERING", "CLAIM"].map(str::to_owned).to_vec();
         let rows = self.parts.iter().map(|part| part.cells(now).to_vec());
         let mut lines = columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
         lines.extend(self.parts.iter().filter_map(|part| Some(format!("{}: {}", part.pod, part.reason()?))));
@@ -257,8 +256,8 @@ impl Part {
             self.pod.clone(),
             self.state.to_string(),
             seconds(self.ended.unwrap_or(now).saturating_sub(self.began)),
-            self.offering.clone(),
             self.price.map(|price| price.to_string()).unwrap_or_default(),
+            self.offering.clone(),
             self.claim_name.clone(),
         ]
     }
