@@ -21,6 +21,7 @@ use crate::scene;
 pub(crate) fn add(trials: &mut Trials) {
     trials.add("a_controller_that_is_killed_again_and_again_loses_and_doubles_nothing", killed_controllers);
     trials.add("a_second_controller_takes_over_from_a_killed_leader", killed_leader);
+    trials.add("a_leader_that_stood_still_buys_nothing_a_second_time", paused_leader);
     trials.add("what_a_killed_controller_left_of_its_self_test_goes_with_the_next", killed_self_test);
     trials.add("a_node_whose_disruption_never_came_to_its_end_goes_all_the_same", stale_taint);
     trials.add("a_plugin_that_is_killed_and_started_again_has_its_machines", killed_plugin);
@@ -46,6 +47,26 @@ async fn killed_leader(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
         stage.kill_controller("first");
         stage.until_ran(PODS).await?;
         until_led_by(stage, "second").await?;
+        stage.until_nothing_is_left().await?;
+        stage.ledger()?.demand_at_most_one_each(PODS)
+    })
+    .await
+}
+
+async fn paused_leader(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    const PODS: usize = 8;
+    scene(plane, Setting::default(), async |stage| {
+        stage.start_controller_with("first", &[])?;
+        until_led_by(stage, "first").await?;
+        stage.start_controller_with("second", &[])?;
+        stage.create(&Want::many(PODS)).await?;
+        // It waits for further pods of the batch now.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stage.pause_controller("first", true)?;
+        stage.until_ran(PODS).await?;
+        until_led_by(stage, "second").await?;
+        stage.pause_controller("first", false)?;
+        stage.until_controller_ended("first").await?;
         stage.until_nothing_is_left().await?;
         stage.ledger()?.demand_at_most_one_each(PODS)
     })

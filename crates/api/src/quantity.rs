@@ -5,6 +5,19 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use scarpenter_core::resources::{self, Resources};
 
+/// Reads a list of amounts; what cannot be read, or is less than nothing, is left out and named in `problems`.
+pub fn parse_amounts(list: &BTreeMap<String, Quantity>, problems: &mut Vec<String>) -> Resources {
+    let mut out = Resources::new();
+    for (name, amount) in parse(list, problems).iter() {
+        if amount < 0 {
+            problems.push(format!("{name}: {} is less than nothing", list[name].0));
+        } else {
+            out.set(name, amount);
+        }
+    }
+    out
+}
+
 /// Reads a resource list; what cannot be read is left out and named in `problems`.
 pub fn parse(list: &BTreeMap<String, Quantity>, problems: &mut Vec<String>) -> Resources {
     let mut out = Resources::new();

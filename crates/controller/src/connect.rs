@@ -11,10 +11,12 @@ use scarpenter_core::name::ClusterId;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch::Sender;
 use tokio_util::sync::CancellationToken;
+use tower::filter::FilterLayer;
 use tower::util::MapRequestLayer;
 
 use crate::catalog::Shelf;
 use crate::context::{Context, Parts, Server};
+use crate::fence::Fence;
 use crate::metrics::{self, Metrics};
 use crate::serve::ServeError;
 use crate::settings::Settings;
@@ -64,7 +66,11 @@ pub(crate) async fn connect(
     settings: Settings,
     catalog: Shelf,
 ) -> Result<(Context, UnboundedReceiver<String>), Error> {
-    let client = client(config.clone())?;
+    let fence = Fence::default();
+    let client = client_of(config.clone(), &fence)?;
+    let mut plain = config.clone();
+    plain.default_retry = false;
+    let unrepeated = client_of(plain, &fence)?;
     let url = config.cluster_url.to_string();
     let at = |doing| {
         let url = url.clone();
@@ -78,6 +84,8 @@ pub(crate) async fn connect(
     let parts = Parts {
         vendors: Vendors::new(&settings.providers).map_err(|error| Error::Provider(Box::new(error)))?,
         client,
+        unrepeated,
+        fence,
         settings,
         cluster: ClusterId::new(system.uid().unwrap_or_default()),
         catalog,
@@ -88,8 +96,8 @@ pub(crate) async fn connect(
     Ok(Context::new(parts))
 }
 
-/// A client that counts its requests by method and resource.
-fn client(mut config: Config) -> Result<Client, Error> {
+/// A client that counts its requests by method and resource, and writes only while it leads.
+fn client_of(mut config: Config, fence: &Fence) -> Result<Client, Error> {
     // A server that has gone without a word must not hold a look for ever; watches hear a bookmark every minute.
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
@@ -99,7 +107,9 @@ fn client(mut config: Config) -> Result<Client, Error> {
         metrics::request(method(request.method()), resource(request.uri().path()));
         request
     });
-    Ok(builder.with_layer(&counting).build())
+    let fence = fence.clone();
+    let fenced = FilterLayer::new(move |request: axum::http::Request<_>| fence.pass(request));
+    Ok(builder.with_layer(&counting).with_layer(&fenced).build())
 }
 
 fn method(method: &axum::http::Method) -> &'static str {

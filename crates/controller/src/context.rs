@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::catalog::Shelf;
 use crate::event::Events;
+use crate::fence::Fence;
 use crate::join::Authorities;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
@@ -21,6 +22,9 @@ use crate::vendors::Vendors;
 /// Handles and memories. Everything durable is in the Kubernetes API; what is in here may be lost at any time.
 pub(crate) struct Context {
     pub(crate) client: Client,
+    /// The same, for requests whose refusal is an answer: nothing is sent again behind our back.
+    pub(crate) unrepeated: Client,
+    pub(crate) fence: Fence,
     pub(crate) settings: Settings,
     pub(crate) cluster: ClusterId,
     pub(crate) catalog: Shelf,
@@ -133,6 +137,8 @@ impl Wake {
 /// What a context is made of.
 pub(crate) struct Parts {
     pub(crate) client: Client,
+    pub(crate) unrepeated: Client,
+    pub(crate) fence: Fence,
     pub(crate) settings: Settings,
     pub(crate) vendors: Vendors,
     pub(crate) cluster: ClusterId,
@@ -143,12 +149,14 @@ pub(crate) struct Parts {
 
 impl Context {
     pub(crate) fn new(parts: Parts) -> (Self, mpsc::UnboundedReceiver<String>) {
-        let Parts { client, settings, vendors, cluster, catalog, server, metrics } = parts;
+        let Parts { client, unrepeated, fence, settings, vendors, cluster, catalog, server, metrics } = parts;
         let (wake, receiver) = Wake::new();
         let context = Self {
             vendors,
             events: Events::new(&settings.component),
             client,
+            unrepeated,
+            fence,
             settings,
             cluster,
             catalog,

@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
+use kube::Api;
 use kube::api::PostParams;
-use kube::{Api, Client};
+
+use crate::context::Context;
+use crate::fence::Fence;
 
 /// A lease is taken over when it has not changed for this long by the local clock.
 const DURATION: Duration = Duration::from_secs(15);
@@ -23,20 +26,23 @@ pub(crate) struct Leader {
     leases: Api<Lease>,
     name: String,
     identity: String,
+    fence: Fence,
 }
 
 impl Leader {
-    pub(crate) fn new(client: &Client, namespace: &str, name: &str, identity: &str) -> Self {
-        let leases = Api::namespaced(client.clone(), namespace);
-        Self { leases, name: name.to_owned(), identity: identity.to_owned() }
+    pub(crate) fn new(context: &Context, name: &str, identity: &str) -> Self {
+        let leases = Api::namespaced(context.client.clone(), &context.settings.namespace);
+        let fence = context.fence.clone();
+        Self { leases, name: name.to_owned(), identity: identity.to_owned(), fence }
     }
 
     /// Returns once the lease is held.
     pub(crate) async fn acquire(&self) {
         let mut seen: Option<(Option<String>, Instant)> = None;
         loop {
+            let began = Instant::now();
             match self.try_take(&mut seen).await {
-                Ok(true) => return,
+                Ok(true) => return self.fence.renewed(began, RENEW_DEADLINE),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, lease = self.name, "lease not read"),
             }
@@ -49,8 +55,12 @@ impl Leader {
         let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(PERIOD).await;
+            let began = Instant::now();
             match tokio::time::timeout(RENEW_DEADLINE, self.renew()).await {
-                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(true)) => {
+                    renewed = began;
+                    self.fence.renewed(began, RENEW_DEADLINE);
+                }
                 Ok(Ok(false)) => return,
                 Ok(Err(error)) => tracing::warn!(%error, lease = self.name, "lease not renewed"),
                 Err(_) => tracing::warn!(lease = self.name, "lease not renewed in time"),

@@ -11,6 +11,7 @@ mod context;
 pub mod csr;
 mod disruption;
 mod event;
+mod fence;
 mod join;
 mod leader;
 mod lifecycle;
@@ -67,10 +68,7 @@ pub async fn run(
     )
     .await?;
     connect::wait_for_crds(&context, &ready, &shutdown).await?;
-    let leader = settings
-        .lease
-        .as_ref()
-        .map(|lease| Leader::new(&context.client, &settings.namespace, lease, &identity()));
+    let leader = settings.lease.as_ref().map(|lease| Leader::new(&context, lease, &identity()));
     // A candidate is ready once it has a catalog: it holds its place warm.
     let mut warm = tokio::task::JoinSet::new();
     warm.spawn(refresh.run(Arc::clone(&context)));

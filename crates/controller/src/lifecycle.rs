@@ -41,6 +41,8 @@ use crate::watch;
 const CONCURRENCY: u16 = 0;
 /// Steps of one claim in one look; more would only mean that something is wrong.
 const STEPS: usize = 8;
+/// How long a machine may stay hidden of a vendor that cannot be asked.
+const SETTLE_OF_NOBODY: Duration = Duration::from_secs(300);
 /// A look that failed is repeated after this long.
 const RETRY: Duration = Duration::from_secs(1);
 /// A claim whose machine is going is looked at this often, besides by events.
@@ -159,9 +161,12 @@ fn limits(context: &Context, record: &ClaimRecord) -> Limits {
     Limits {
         launch: class.as_ref().map_or(Duration::from_secs(300), |class| class.launch_deadline()),
         registration,
-        settle: vendor
-            .and_then(|vendor| context.vendors.get(vendor))
-            .map_or(Duration::from_secs(300), |slot| slot.settle()),
+        settle: match vendor {
+            Some(vendor) => context.vendors.get(vendor).map(|slot| slot.settle()),
+            // Whose machine it was cannot be read any more: it may be the slowest one's.
+            None => context.vendors.iter().map(|slot| slot.settle()).max(),
+        }
+        .unwrap_or(SETTLE_OF_NOBODY),
         drain: context.settings.drain_delay,
     }
 }

@@ -58,5 +58,5 @@ async fn pass(context: &Arc<Context>, told: &mut write::Told) {
         unplaced = plan.unplaced.len(),
         "planned"
     );
-    write::write(context, plan, told).await;
+    write::write(context, plan, &facts.unready, told).await;
 }

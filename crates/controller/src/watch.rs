@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client, Resource, ResourceExt};
-use scarpenter_api::{NodeClaim, NodePool, ScarpenterNodeClass};
+use scarpenter_api::{NodeClaim, NodePool, ScarpenterNodeClass, condition};
 use scarpenter_core::pod::PodKey;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch as signal;
@@ -120,6 +120,12 @@ struct Pools<'a>(&'a Context);
 
 impl Sink<NodePool> for Pools<'_> {
     fn apply(&mut self, object: NodePool) {
+        let known =
+            self.0.view().pool(&object.name_any()).map(|known| (known.metadata.generation, is_ready(known)));
+        // A larger limit or a mended pool may be what a pod waits for.
+        if known != Some((object.metadata.generation, is_ready(&object))) {
+            self.0.wake.pods.notify_one();
+        }
         self.0.view().apply_pool(Arc::new(object));
         self.0.wake.pools.notify_one();
     }
@@ -138,6 +144,10 @@ impl Sink<NodePool> for Pools<'_> {
             .collect();
         stale.iter().for_each(|name| view.remove_pool(name));
     }
+}
+
+fn is_ready(pool: &NodePool) -> bool {
+    condition::is_true(pool.conditions(), condition::READY)
 }
 
 struct Classes<'a>(&'a Context);

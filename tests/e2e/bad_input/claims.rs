@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use futures::future::LocalBoxFuture;
-use kube::ResourceExt;
-use kube::api::PostParams;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt};
 use scarpenter_core::label;
 use serde_json::json;
 
@@ -19,8 +20,35 @@ pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, any
             Box::pin(finalizer(case)),
         ),
         ("a claim that is deleted waits for a pod that may not be disrupted", Box::pin(do_not_disrupt(case))),
+        (
+            "a budget that forbids an eviction is said, and the end of the grace period ends the wait",
+            Box::pin(blocked_eviction(case)),
+        ),
         ("a class is held while claims use it", Box::pin(class_is_held(case))),
     ]
+}
+
+async fn blocked_eviction(case: Case<'_>) -> anyhow::Result<()> {
+    let grace = json!({"spec": {"template": {"spec": {"terminationGracePeriod": "10s"}}}});
+    case.pool("blocked", "default", grace).await?;
+    let budgets = Api::<PodDisruptionBudget>::namespaced(case.stage.client().clone(), case.stage.namespace());
+    let budget = serde_json::from_value(json!({
+        "metadata": {"name": "nobody-goes"},
+        "spec": {"minAvailable": 5, "selector": {"matchLabels": {"app": "blocked"}}},
+    }))?;
+    budgets.create(&PostParams::default(), &budget).await?;
+    let long = json!({"metadata": {"labels": {"app": "blocked"}, "annotations": {RUN_SECONDS: "600"}}});
+    case.pod("blocked", and(and(of_pool("blocked"), exactly("hcloud", "ccx43")), long)).await?;
+    case.running("blocked").await?;
+    let claim = case.claim("blocked", "it is there", |_| true).await?.name_any();
+    case.delete(&case.claims(), &claim).await?;
+    case.event(&claim, "FailedDraining", &["blocked", "disruption budget"]).await?;
+    case.event(&claim, "TerminationGracePeriodExpiring", &[]).await?;
+    case.until_gone(&case.claims(), &claim).await?;
+    // Its machine is gone; what is left of the pod is the test's to remove.
+    let now = DeleteParams::default().grace_period(0);
+    case.pods().delete("blocked", &now).await.ok();
+    Ok(())
 }
 
 async fn user_claim(case: Case<'_>) -> anyhow::Result<()> {

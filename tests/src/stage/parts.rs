@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use scarpenter_core::name::Vendor;
 use scarpenter_playground::{Lifetime, Process};
 use scarpenter_provider::{Client, Endpoint};
@@ -98,6 +99,34 @@ impl Stage {
     /// Kills all controllers of a name, as a crash would.
     pub fn kill_controller(&mut self, name: &str) {
         self.controllers.retain(|controller| controller.name != name);
+    }
+
+    /// Stops the controllers of a name in the middle of whatever they do, or lets them go on.
+    ///
+    /// # Errors
+    /// When one has ended.
+    pub fn pause_controller(&self, name: &str, paused: bool) -> anyhow::Result<()> {
+        let signal = if paused { Signal::STOP } else { Signal::CONT };
+        for controller in self.controllers.iter().filter(|controller| controller.name == name) {
+            let pid = i32::try_from(controller.process.id()).ok().and_then(Pid::from_raw);
+            kill_process(pid.context("a process has an id")?, signal)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the controllers of a name have ended by themselves, and forgets them.
+    ///
+    /// # Errors
+    /// When they go on.
+    pub async fn until_controller_ended(&mut self, name: &str) -> anyhow::Result<()> {
+        let deadline = Instant::now() + STARTS_WITHIN;
+        let runs = |own: &Controller| own.name == name && own.process.exited().is_none();
+        while self.controllers.iter().any(runs) {
+            ensure!(Instant::now() < deadline, "controller {name} still runs");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        self.kill_controller(name);
+        Ok(())
     }
 
     /// Process id and metrics port of the newest controller.

@@ -137,11 +137,15 @@ impl Kubelet {
     fn to_core(&self, problems: &mut Vec<String>) -> kubelet::Kubelet {
         let mut out = kubelet::Kubelet {
             max_pods: u32::try_from(self.max_pods).unwrap_or_default(),
-            kube_reserved: quantity::parse(&self.kube_reserved, problems),
-            system_reserved: quantity::parse(&self.system_reserved, problems),
+            kube_reserved: quantity::parse_amounts(&self.kube_reserved, problems),
+            system_reserved: quantity::parse_amounts(&self.system_reserved, problems),
             eviction_hard: BTreeMap::new(),
         };
         for (signal, threshold) in &self.eviction_hard {
+            if let Some(problem) = threshold_problem(signal, threshold) {
+                problems.push(format!("evictionHard.{signal}: {problem}"));
+                continue;
+            }
             let alone = BTreeMap::from([(signal.clone(), threshold.clone())]);
             let probe = kubelet::Kubelet { eviction_hard: alone, ..kubelet::Kubelet::default() };
             match probe.allocatable(&Resources::new()) {
@@ -151,6 +155,28 @@ impl Kubelet {
         }
         out
     }
+}
+
+/// Signals that kubelet knows (Kubernetes documentation, "Node-pressure Eviction").
+const SIGNALS: [&str; 8] = [
+    "memory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "containerfs.available",
+    "containerfs.inodesFree",
+    "pid.available",
+];
+
+/// What kubelet would not start with, or what would leave more than there is.
+fn threshold_problem(signal: &str, threshold: &str) -> Option<String> {
+    if !SIGNALS.contains(&signal) {
+        return Some(format!("no such signal: kubelet knows {}", SIGNALS.join(", ")));
+    }
+    let percent = threshold.strip_suffix('%').and_then(|percent| percent.parse::<f64>().ok());
+    let outside = threshold.trim_start().starts_with('-') || percent.is_some_and(|percent| percent > 100.0);
+    outside.then(|| format!("{threshold} is not between nothing and all"))
 }
 
 fn server_problem(server: &str) -> Option<String> {
@@ -253,6 +279,21 @@ mod tests {
             "evictionHard",
         ] {
             assert!(problems.contains(field), "{field} is not in\n{problems}");
+        }
+    }
+
+    #[test]
+    fn a_reservation_that_would_leave_more_than_there_is_is_refused() {
+        for kubelet in [
+            "{kubeReserved: {cpu: '-100'}}",
+            "{systemReserved: {memory: '-1Gi'}}",
+            "{evictionHard: {memory.available: '-1Gi'}}",
+            "{evictionHard: {memory.available: 200%}}",
+            "{evictionHard: {KK: 1Gi}}",
+        ] {
+            let class = class(&format!("{{vendors: {{hcloud: {{}}}}, join: {{kubelet: {kubelet}}}}}"));
+            assert_eq!(class.problems().len(), 1, "{kubelet}: {:?}", class.problems());
+            assert!(class.to_class().kubelet.kube_reserved.iter().all(|(_, amount)| amount >= 0));
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) fn count(spec: Option<&PodSpec>, status: Option<&PodStatus>) -> (Reso
         pod_level(whole, status, &specified, &mut out, &mut problems);
     }
     if let Some(overhead) = &spec.overhead {
-        out.add(&quantity::parse(overhead, &mut problems));
+        out.add(&quantity::parse_amounts(overhead, &mut problems));
     }
     out.set(resources::PODS, 1);
     problems.sort();
@@ -60,7 +60,7 @@ fn containers(spec: &PodSpec, status: Option<&PodStatus>, problems: &mut Vec<Str
 /// Requests of a container, with limits for those that are missing.
 fn specified(from: Option<&ResourceRequirements>, problems: &mut Vec<String>) -> Resources {
     let read = |list: Option<&BTreeMap<String, Quantity>>, problems: &mut Vec<String>| {
-        list.map(|list| quantity::parse(list, problems)).unwrap_or_default()
+        list.map(|list| quantity::parse_amounts(list, problems)).unwrap_or_default()
     };
     let requests = read(from.and_then(|from| from.requests.as_ref()), problems);
     let mut out = read(from.and_then(|from| from.limits.as_ref()), problems);
@@ -107,7 +107,7 @@ fn pod_level(
     problems: &mut Vec<String>,
 ) {
     let read = |list: Option<&BTreeMap<String, Quantity>>, problems: &mut Vec<String>| {
-        list.map(|list| quantity::parse(list, problems)).unwrap_or_default()
+        list.map(|list| quantity::parse_amounts(list, problems)).unwrap_or_default()
     };
     let mut requests = read(whole.requests.as_ref(), problems);
     let limits = read(whole.limits.as_ref(), problems);

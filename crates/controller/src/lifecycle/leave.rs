@@ -134,7 +134,8 @@ async fn evict(context: &Context, record: &ClaimRecord, node: &str, object: &Pod
             .await;
         return;
     }
-    let api = Api::<Pod>::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
+    // A budget answers 429, which the other client would repeat for minutes.
+    let api = Api::<Pod>::namespaced(context.unrepeated.clone(), &object.namespace().unwrap_or_default());
     let preconditions = Preconditions { uid: object.uid(), resource_version: None };
     let params = EvictParams {
         delete_options: Some(DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }),

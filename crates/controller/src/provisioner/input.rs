@@ -1,9 +1,10 @@
 //! The facts of one pass, copied out of the view so that it is not held while planning.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use scarpenter_api::condition;
+use scarpenter_api::NodePool;
+use scarpenter_api::condition::{self, Status};
 use scarpenter_core::label;
 use scarpenter_core::name::Vendor;
 use scarpenter_core::node::{Daemon, Node};
@@ -27,6 +28,8 @@ pub(crate) struct Facts {
     pub(crate) unavailable: Unavailable,
     pub(crate) caps: Caps,
     pub(crate) now: i64,
+    /// Pools of ours that were left out because they, or their classes, are not ready: a sentence each.
+    pub(crate) unready: Vec<String>,
 }
 
 impl Facts {
@@ -54,6 +57,7 @@ pub(crate) fn gather(context: &Context) -> Facts {
     let pools = usable_pools(&view, &classes);
     let caps = caps(context, &view);
     let daemons = view.daemons();
+    let unready = unready_pools(context, &view, &pools);
     drop(view);
     Facts {
         pods,
@@ -64,7 +68,26 @@ pub(crate) fn gather(context: &Context) -> Facts {
         unavailable: unavailable(context),
         caps,
         now: clock::now().millis().div_euclid(1000),
+        unready,
     }
+}
+
+fn unready_pools(context: &Context, view: &View, usable: &[Pool]) -> Vec<String> {
+    let is_left_out = |pool: &&Arc<NodePool>| {
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        let going = pool.metadata.deletion_timestamp.is_some();
+        pool.is_ours() && !going && pool.spec.replicas.is_none() && usable.iter().all(|own| own.name != name)
+    };
+    let words = |pool: &Arc<NodePool>| {
+        let class = &pool.spec.template.spec.node_class_ref.name;
+        let own = condition::find(pool.conditions(), condition::READY);
+        let why = match own.filter(|own| own.status != Status::True) {
+            Some(own) if !own.message.is_empty() => own.message.clone(),
+            _ => format!("ScarpenterNodeClass {class}: {}", context.class_state(class).why),
+        };
+        format!("NodePool {} is not ready: {why}", pool.metadata.name.as_deref().unwrap_or_default())
+    };
+    view.pools().filter(is_left_out).map(words).collect()
 }
 
 /// Where somebody else's NodePools exist, only pods that name one of our keys are ours.

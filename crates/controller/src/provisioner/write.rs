@@ -43,8 +43,11 @@ impl Told {
 }
 
 /// Writes a plan. One claim that fails does not stop the others; its pods are planned again.
-pub(crate) async fn write(context: &Arc<Context>, plan: Plan, told: &mut Told) {
-    let Plan { claims, nominated, unplaced, capped } = plan;
+///
+/// A pod that gets nothing is also told which pools are `unready`.
+pub(crate) async fn write(context: &Arc<Context>, plan: Plan, unready: &[String], told: &mut Told) {
+    let Plan { claims, nominated, mut unplaced, capped } = plan;
+    unplaced.iter_mut().for_each(|unplaced| add_unready(unplaced, unready));
     if let Some(capped) = &capped {
         tracing::warn!(capped, "a cap of the controller leaves pods over");
     }
@@ -63,6 +66,16 @@ pub(crate) async fn write(context: &Arc<Context>, plan: Plan, told: &mut Told) {
         .filter(|unplaced| told.is_new(&unplaced.uid, &unplaced.refusal.reason, &unplaced.refusal.message))
         .collect();
     futures::stream::iter(unplaced).for_each_concurrent(PARALLEL, |unplaced| refuse(context, unplaced)).await;
+}
+
+/// A pool that is not ready may be the one that the pod was meant for.
+fn add_unready(unplaced: &mut Unplaced, unready: &[String]) {
+    let refusal = &mut unplaced.refusal;
+    if !unready.is_empty()
+        && !["stock-out", "caps", "invalid", "undecided"].contains(&refusal.reason.as_str())
+    {
+        refusal.message = format!("{}; {}", unready.join("; "), refusal.message);
+    }
 }
 
 /// Before their claims, so that a class that is deleted from here on waits for them.
