@@ -120,13 +120,17 @@ fn three_pods_run_on_three_machines_that_are_gone_at_the_end() {
 }
 
 #[test]
-fn kept_it_runs_on_until_it_is_ended_as_it_says() {
+fn kept_it_stays_out_of_its_own_cluster_and_runs_on_until_it_is_ended_as_it_says() {
     let mut demo = start(&["--keep"]);
     let (status, output, errors) = demo.wait();
     assert!(status.success(), "{output}\n{errors}");
     let kubeconfig = output.lines().find_map(|line| line.strip_prefix("export KUBECONFIG=")).unwrap();
     assert!(Path::new(kubeconfig).starts_with(demo.temporary.path()) && Path::new(kubeconfig).exists());
     assert!(processes_of(demo.temporary.path()).len() >= 6);
+
+    let (status, second, errors) = start(&["--kubeconfig", kubeconfig]).finish();
+    assert_eq!((status.code(), second.as_str()), (Some(1), ""), "{errors}");
+    assert!(errors.contains("shows that scarpenter is used in this cluster"), "{errors}");
 
     let end = output.lines().last().unwrap();
     assert!(Command::new("sh").args(["-c", end]).status().unwrap().success(), "{end}");
