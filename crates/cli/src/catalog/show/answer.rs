@@ -215,6 +215,11 @@ fn scores<'a>(shown: &Shown<'a>) -> Vec<ScoreDocument<'a>> {
     out
 }
 
+/// A score with two digits behind the point at most.
+fn hundredths(score: f64) -> String {
+    ((score * 100.0).round() / 100.0).to_string()
+}
+
 impl ScoreDocument<'_> {
     /// Id and config, and the label's name where there is one.
     fn words(&self) -> String {
@@ -279,7 +284,7 @@ pub(super) fn grid(shown: &Shown<'_>) -> Grid {
 pub(super) fn table(shown: &Shown<'_>) -> String {
     let of = shown.instance_type;
     let mut out = format!("{}/{}\n{}", of.vendor, of.name, block(&facts(of)));
-    let scores: Vec<_> = scores(shown).iter().map(|each| (each.words(), each.score.to_string())).collect();
+    let scores: Vec<_> = scores(shown).iter().map(|each| (each.words(), hundredths(each.score))).collect();
     out.push_str(&if scores.is_empty() {
         "\nnot measured by any benchmark\n".to_owned()
     } else {
