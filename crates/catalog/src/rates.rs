@@ -65,9 +65,14 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Self, BadRate> {
         let (currency, amount) =
             text.split_once('=').ok_or_else(|| BadRate::Form { text: text.to_owned() })?;
+        let (amount, day) =
+            amount.split_once('@').map_or((amount, None), |(amount, day)| (amount, Some(day)));
         let bad =
             |_| BadRate::Amount { currency: currency.trim().to_owned(), amount: amount.trim().to_owned() };
-        Self::new(currency, amount.trim().parse().map_err(bad)?)
+        let rate = Self::new(currency, amount.trim().parse().map_err(bad)?)?;
+        let Some(day) = day.map(str::trim) else { return Ok(rate) };
+        let day = day.parse().map_err(|_| BadRate::Day { day: day.to_owned() })?;
+        Ok(rate.of(day))
     }
 }
 
@@ -96,6 +101,12 @@ pub enum BadRate {
         /// What was written.
         amount: String,
     },
+    /// Behind the `@` is no day.
+    #[error("{day:?} is not a day: write one like 2026-11-30, as in EUR=1.10@2026-11-30")]
+    Day {
+        /// What was written.
+        day: String,
+    },
     /// USD is the unit of all prices.
     #[error("USD has no rate but 1: all prices are in USD")]
     Dollar,
@@ -120,6 +131,21 @@ impl Rates {
     pub fn set(&mut self, currency: &str, usd: f64) -> Result<(), BadRate> {
         self.extend([Rate::new(currency, usd)?]);
         Ok(())
+    }
+
+    /// Reads a table of rates: one `EUR=1.10@2026-11-30` a line, the day optional, `#` before a remark.
+    ///
+    /// # Errors
+    /// The number of the first line that is no rate, and why.
+    pub fn parse_table(text: &str) -> Result<Self, (usize, BadRate)> {
+        let mut out = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                out.extend([line.parse().map_err(|error| (number + 1, error))?]);
+            }
+        }
+        Ok(out)
     }
 
     /// US dollars for one unit of `currency`, if that is known.
@@ -183,6 +209,17 @@ mod tests {
         let rates = older.overridden_by(&["EUR=2".parse::<Rate>().unwrap()].into_iter().collect());
         let all: Vec<_> = rates.iter().map(|rate| (rate.currency(), rate.usd(), rate.date())).collect();
         assert_eq!(all, [("CNY", 0.14, Some(day)), ("EUR", 2.0, None), ("USD", 1.0, None)]);
+    }
+
+    #[test]
+    fn a_table_of_rates_is_read_line_by_line_with_its_days() {
+        let table = "# of the central bank\nEUR=1.10@2026-11-30\n\nCNY = 0.14 # about\n";
+        let rates = Rates::parse_table(table).unwrap();
+        assert_eq!((rates.get("EUR"), rates.get("CNY")), (Some(1.1), Some(0.14)));
+        let days: Vec<_> = rates.iter().map(|rate| rate.date().map(|day| day.to_string())).collect();
+        assert_eq!(days, [None, Some("2026-11-30".to_owned()), None]);
+        let (line, error) = Rates::parse_table("EUR=1.1\nCNY=0.14@soon").unwrap_err();
+        assert_eq!((line, error), (2, BadRate::Day { day: "soon".to_owned() }));
     }
 
     #[test]

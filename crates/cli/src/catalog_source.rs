@@ -29,9 +29,12 @@ pub(crate) struct FolderArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RateArgs {
-    /// US dollars for one unit of a currency, such as EUR=1.10; may be repeated.
+    /// US dollars for one unit of a currency, such as EUR=1.10 or EUR=1.10@2026-11-30 with its day; may be repeated.
     #[arg(long = "rate", value_name = "CURRENCY=USD")]
     rates: Vec<Rate>,
+    /// A table of them, one a line; a --rate goes before it.
+    #[arg(long = "rates", value_name = "FILE")]
+    table: Option<PathBuf>,
 }
 
 impl SourceArgs {
@@ -51,7 +54,7 @@ impl SourceArgs {
 
     /// The catalog with what is to be said about the choice of it.
     pub(crate) fn read(&self) -> anyhow::Result<(Catalog, Vec<String>)> {
-        let rates = self.rates.rates();
+        let rates = self.rates.rates()?;
         if let Some(path) = &self.catalog {
             return Ok((scarpenter_catalog::open(path, &rates)?, Vec::new()));
         }
@@ -91,8 +94,15 @@ impl FolderArgs {
 
 impl RateArgs {
     /// The rates that were given, and USD.
-    pub(crate) fn rates(&self) -> Rates {
-        self.rates.iter().cloned().collect()
+    pub(crate) fn rates(&self) -> anyhow::Result<Rates> {
+        let given = self.rates.iter().cloned();
+        let Some(path) = &self.table else { return Ok(given.collect()) };
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the table of rates {}", path.display()))?;
+        let mut rates = Rates::parse_table(&text)
+            .map_err(|(line, error)| anyhow::anyhow!("{}, line {line}: {error}", path.display()))?;
+        rates.extend(given);
+        Ok(rates)
     }
 }
 

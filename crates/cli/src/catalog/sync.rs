@@ -37,7 +37,7 @@ pub(super) struct Args {
 /// Exit code 0 when the new catalog is stored, 1 when the stored one is kept, 2 for bad input.
 pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let keeper = keeper(args).context(BadInput)?;
-    let rates = args.rates.rates();
+    let rates = args.rates.rates().context(BadInput)?;
     let folder = args
         .folder
         .path()

@@ -9,10 +9,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use scarpenter_catalog::keeper::{Keeper, Key};
 use scarpenter_catalog::source::{Progress, Source};
-use scarpenter_catalog::{Catalog, Error, Rate, Rates};
+use scarpenter_catalog::{Catalog, Error, Rates};
 use scarpenter_controller::{CatalogSettings, Fetch, Fetched};
 
 use crate::BadInput;
+use crate::catalog_source::RateArgs;
 
 /// The Keeper's API key itself, for where there is no file. It is never an argument, which others could read.
 const KEY_VARIABLE: &str = "SCARPENTER_KEEPER_API_KEY";
@@ -38,16 +39,15 @@ pub(super) struct CatalogArgs {
     /// How often the catalog is fetched again.
     #[arg(long, default_value = "1h", value_parser = super::duration)]
     catalog_refresh: Duration,
-    /// What one unit of a currency is worth in USD, such as EUR=1.10; repeatable.
-    #[arg(long = "rate", value_name = "C=R")]
-    rates: Vec<Rate>,
+    #[command(flatten)]
+    rates: RateArgs,
 }
 
 impl CatalogArgs {
     /// What the controller is to do. A file is read here, so that a mistaken one is told of at once; but one that cannot
     /// be read any more stops nobody who has kept what was in it.
     pub(super) fn settings(&self) -> anyhow::Result<CatalogSettings> {
-        let rates: Rates = self.rates.iter().cloned().collect();
+        let rates = self.rates.rates().context(BadInput)?;
         let mut out = CatalogSettings {
             folder: self.catalog_folder.clone(),
             refresh_every: self.catalog_refresh.max(SHORTEST_REFRESH),
