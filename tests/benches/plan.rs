@@ -4,7 +4,7 @@
 //! Planning is the median of several runs; beside it stands a plain scan over all offerings for every pod, which must choose
 //! the same. The whole process is the real command, started as a child.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -14,9 +14,10 @@ use anyhow::{Context, ensure};
 use scarpenter_catalog::{Rates, open_sqlite};
 use scarpenter_core::kubelet::Kubelet;
 use scarpenter_core::label;
-use scarpenter_core::offering::{CapacityType, OfferingKey};
+use scarpenter_core::name::Vendor;
+use scarpenter_core::offering::{CapacityType, OfferingKey, Price};
 use scarpenter_core::pod::{Pod, PodKey};
-use scarpenter_core::pool::{Class, Pool};
+use scarpenter_core::pool::{Class, Extras, Pool};
 use scarpenter_core::resources::{CPU, MEMORY, NODES, PODS, Resources};
 use scarpenter_core::snapshot::Snapshot;
 use scarpenter_planner::{Caps, Input, Plan, Unavailable, plan};
@@ -61,23 +62,29 @@ fn run() -> anyhow::Result<bool> {
     ensure!(wanted.len() == PODS_PLANNED, "the catalog has only {} types to ask for", wanted.len());
 
     let pods: Vec<Pod> = wanted.iter().enumerate().map(|(number, key)| pod(number, key)).collect();
-    let free = median(|| planned(snapshot, &pods, Resources::new()));
-    let limited = median(|| planned(snapshot, &pods, Resources::new().with(NODES, 100)));
+    let free = median(|| planned(snapshot, &pods, Resources::new(), None));
+    let limited = median(|| planned(snapshot, &pods, Resources::new().with(NODES, 100), None));
+    let charged = Extras {
+        public_ipv4: Price::from_micro_usd(5000),
+        boot_disk_gib_month: Price::from_micro_usd(80_000),
+    };
+    let full = median(|| planned(snapshot, &pods, Resources::new(), Some(charged)));
     let mine = peak_memory("self").unwrap_or_default();
     let started = Instant::now();
     let naive = scan(snapshot, &wanted);
     let scanned = started.elapsed();
-    let chosen = chosen(&planned(snapshot, &pods, Resources::new()));
+    let chosen = chosen(&planned(snapshot, &pods, Resources::new(), None));
     ensure!(chosen == naive, "the planner and the scan choose differently");
     println!(
         "planning {PODS_PLANNED} exact-SKU pods: {free:.1?} (median of {RUNS}); plain scan: {scanned:.1?}"
     );
     println!("planning with a limit of 100 nodes, the rest refused with their tables: {limited:.1?}");
+    println!("planning by full price, with an address and a boot disk from every vendor: {full:.1?}");
     println!("peak memory with catalog and plans: {} MiB", mine / 1024);
     let (process, memory) = child(&catalog, &wanted)?;
     println!("whole `plan` process: {process:.2?}, peak memory {} MiB", memory / 1024);
     let held = [
-        ("planning", free <= PLANNING_BAR && limited <= PLANNING_BAR, format!("{PLANNING_BAR:?}")),
+        ("planning", free.max(limited).max(full) <= PLANNING_BAR, format!("{PLANNING_BAR:?}")),
         ("process", process <= PROCESS_BAR, format!("{PROCESS_BAR:?}")),
         ("memory", memory <= MEMORY_BAR_KIB, format!("{} MiB", MEMORY_BAR_KIB / 1024)),
     ];
@@ -117,10 +124,15 @@ fn pod(number: usize, key: &OfferingKey) -> Pod {
     }
 }
 
-fn planned(snapshot: &Snapshot, pods: &[Pod], limits: Resources) -> Plan {
+fn planned(snapshot: &Snapshot, pods: &[Pod], limits: Resources, extras: Option<Extras>) -> Plan {
     let vendors = snapshot.types().iter().map(|each| (each.vendor.clone(), Default::default())).collect();
+    let vendors: BTreeMap<Vendor, BTreeSet<String>> = vendors;
     let class = Class {
         name: "default".to_owned(),
+        extras: extras
+            .into_iter()
+            .flat_map(|extras| vendors.keys().map(move |vendor| (vendor.clone(), extras)))
+            .collect(),
         vendors,
         boot_disk_gib: 40,
         kubelet: Kubelet { max_pods: 110, ..Kubelet::default() },

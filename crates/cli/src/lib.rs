@@ -28,7 +28,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Watch pending pods and give each the cheapest machine that matches it.
-    Controller(controller::Args),
+    Controller(Box<controller::Args>),
     /// Delete, once, every machine of this cluster that no claim owns.
     Sweep(sweep::Args),
     /// Say, offline, what would be bought for the pods of a file.
@@ -61,7 +61,7 @@ pub fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Controller(args) => controller::run(args).await,
+        Command::Controller(args) => controller::run(*args).await,
         Command::Sweep(args) => sweep::run(args).await,
         Command::Plan(args) => plan::run(args),
         Command::Catalog(args) => catalog::run(args).await,
