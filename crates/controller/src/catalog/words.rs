@@ -47,10 +47,11 @@ pub(super) fn verdict(state: &State) -> (Status, &'static str, String) {
 /// Where it is from and of which day; not how many offerings it has, which moves with every fetch.
 fn what_it_is(catalog: &Catalog) -> String {
     let report = &catalog.report;
-    let origin = &report.provenance.source;
-    let source = if origin.is_empty() { &report.source } else { origin };
+    let (source, origin) = (&report.source, &report.provenance.source);
+    let origin =
+        if origin.is_empty() || origin == source { String::new() } else { format!(" (from {origin})") };
     let date = report.date.map(|date| format!(", prices of {}", date.to_zoned(TimeZone::UTC).date()));
-    format!("{source}{}", date.unwrap_or_default())
+    format!("{source}{origin}{}", date.unwrap_or_default())
 }
 
 /// Vendors that say nothing of what they sell now, though they should.
@@ -89,7 +90,7 @@ mod tests {
     fn with_one_it_is_said_what_is_used() {
         let (status, _, words) = verdict(&state(None));
         assert_eq!(status, Status::True);
-        assert!(words.starts_with("built-in sample, prices of 20"), "{words}");
+        assert!(words.starts_with("built-in sample (from ") && words.contains("), prices of 20"), "{words}");
         let (status, reason, words) = verdict(&state(Some(Problem::Failed("it is down".to_owned()))));
         assert_eq!((status, reason), (Status::False, reason::CATALOG_NOT_FETCHED));
         assert!(words.starts_with("it is down; used on is the catalog of "), "{words}");
