@@ -91,6 +91,12 @@ impl Cloud {
             let record = self.switch_on(sold, inner.store.as_ref());
             inner.machines.insert(record.sold.id.clone(), record);
         }
+        let kept: BTreeMap<&MachineId, Option<&ClaimUid>> = inner
+            .machines
+            .iter()
+            .map(|(id, record)| (id, record.sold.tags.as_ref().map(|tags| &tags.claim)))
+            .collect();
+        self.journal.note("kept", json!({"kept": kept}));
     }
 
     /// Puts a machine there that carries no tags of ours.

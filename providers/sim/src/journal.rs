@@ -1,7 +1,8 @@
 //! JSON lines of what was asked and what came of it, with wall-clock time in microseconds; for benchmarks and audits.
 //!
 //! `received` is a create or delete as it came in, before any fault; `answered` its status code; `made` and `gone`
-//! are machines, with the number that there are afterwards. No user data.
+//! are machines, with the number that there are afterwards; `kept` is what a start finds of an earlier run, which may
+//! have been killed before it wrote that a machine was made or gone. No user data.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -41,7 +42,9 @@ impl Journal {
         if let (Value::Object(line), Value::Object(facts)) = (&mut line, facts) {
             line.extend(facts);
         }
-        let written = writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{line}");
+        // In one piece, so that a process that is killed leaves a whole line or none.
+        let line = format!("{line}\n");
+        let written = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
         if let Err(error) = written {
             tracing::error!(%error, "journal line lost");
         }

@@ -43,8 +43,24 @@ impl Ledger {
                 self.most = self.most.max(line["machines"].as_u64().unwrap_or_default());
             }
             Some("gone") => self.gone.push(word("machine")),
+            Some("kept") => self.correct(line["kept"].as_object().into_iter().flatten()),
             _ => {}
         }
+    }
+
+    /// What a plugin found when it was started again: one that is killed may not have written all that happened.
+    fn correct<'a>(&mut self, kept: impl Iterator<Item = (&'a String, &'a Value)>) {
+        let kept: BTreeMap<&String, &Value> = kept.collect();
+        for (machine, claim) in &kept {
+            let made = self.made.entry(claim.as_str().unwrap_or_default().to_owned()).or_default();
+            if !made.contains(machine) {
+                made.push((*machine).clone());
+            }
+        }
+        let lost = self.made.values().flatten();
+        let lost = lost.filter(|machine| !kept.contains_key(machine) && !self.gone.contains(machine));
+        let lost: Vec<String> = lost.cloned().collect();
+        self.gone.extend(lost);
     }
 
     /// How many machines were made.
@@ -93,6 +109,19 @@ mod tests {
         let ledger = Ledger::read(file.path()).unwrap();
         assert_eq!(ledger.creates["a"], [5]);
         assert!(ledger.demand_at_most_one_each(1).is_ok() && ledger.demand_at_most_one_each(0).is_err());
+    }
+
+    #[test]
+    fn what_a_killed_plugin_did_not_write_is_learned_from_what_the_next_finds() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lines = r#"{"event":"made","claim":"a","machine":"aws-1","machines":1}
+{"event":"kept","kept":{"aws-2":"b"}}
+{"event":"gone","machine":"aws-2","machines":0}
+"#;
+        std::fs::write(file.path(), lines).unwrap();
+        let ledger = Ledger::read(file.path()).unwrap();
+        assert_eq!((ledger.machines(), ledger.gone.len()), (2, 2), "{ledger:?}");
+        assert!(ledger.demand_at_most_one_each(2).is_ok());
     }
 
     #[test]
