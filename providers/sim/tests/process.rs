@@ -111,10 +111,10 @@ async fn the_log_says_what_was_received_made_and_gone_and_no_secret() {
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
-    assert!(events.starts_with(&["received", "made", "answered", "received"]), "{events:?}");
+    assert!(events.starts_with(&["kept", "received", "made", "answered", "received"]), "{events:?}");
     let gone = lines.iter().find(|line| line["event"] == "gone").unwrap();
-    assert_eq!((lines[1]["machines"].as_u64(), gone["machines"].as_u64()), (Some(1), Some(0)));
-    assert_eq!((&lines[0]["claim"], &lines[0]["instanceType"]), (&"a".into(), &"cx22".into()));
+    assert_eq!((lines[2]["machines"].as_u64(), gone["machines"].as_u64()), (Some(1), Some(0)));
+    assert_eq!((&lines[1]["claim"], &lines[1]["instanceType"]), (&"a".into(), &"cx22".into()));
     let times: Vec<_> = lines.iter().map(|line| line["us"].as_u64().unwrap()).collect();
     assert!(times.is_sorted() && times[0] > 1_600_000_000_000_000, "{times:?}");
     assert!(!text.contains("hunter2"));
