@@ -34,9 +34,7 @@ async fn killed_controllers(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
 async fn killed_leader(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
     const PODS: usize = 8;
     scene(plane, Setting::default(), async |stage| {
-        stage.start_controller_with("first", &[])?;
-        until_led_by(stage, "first").await?;
-        stage.start_controller_with("second", &[])?;
+        start_leader_and_successor(stage).await?;
         stage.create(&Want::many(PODS)).await?;
         stage
             .until(Duration::from_secs(60), "the leader buys", async || {
@@ -56,9 +54,7 @@ async fn killed_leader(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
 async fn paused_leader(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
     const PODS: usize = 8;
     scene(plane, Setting::default(), async |stage| {
-        stage.start_controller_with("first", &[])?;
-        until_led_by(stage, "first").await?;
-        stage.start_controller_with("second", &[])?;
+        start_leader_and_successor(stage).await?;
         stage.create(&Want::many(PODS)).await?;
         // It waits for further pods of the batch now.
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -71,6 +67,12 @@ async fn paused_leader(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
         stage.ledger()?.demand_at_most_one_each(PODS)
     })
     .await
+}
+
+async fn start_leader_and_successor(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.start_controller_with("first", &[])?;
+    until_led_by(stage, "first").await?;
+    stage.start_controller_with("second", &[])
 }
 
 async fn until_led_by(stage: &Stage, name: &str) -> anyhow::Result<()> {
