@@ -26,6 +26,10 @@ pub mod pod;
 
 pub mod daemon;
 
+pub mod limit_range;
+
+pub mod volume;
+
 pub mod node;
 
 pub mod quantity;
@@ -33,6 +37,8 @@ pub mod quantity;
 mod cron;
 
 mod schema;
+
+mod selector;
 
 pub use condition::Condition;
 pub use nodeclaim::{NodeClaim, NodeClaimSpec, NodeClaimStatus};

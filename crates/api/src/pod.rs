@@ -8,25 +8,36 @@ use scarpenter_core::resources::Resources;
 use crate::requirement;
 
 mod demands;
+mod neighbours;
 mod requests;
 mod state;
+mod taken;
+
+pub(crate) use demands::parse_line;
 
 pub use state::{
-    EvictionGroup, Protection, eviction_group, has_eviction_cost, holds_destroy, holds_drain, is_daemon,
+    EvictionGroup, Protection, daemon_owner, eviction_group, has_eviction_cost, holds_destroy, holds_drain, is_daemon,
     is_mirror, is_provisionable, is_reschedulable, is_terminal, is_terminating, is_told_to_wait, protection,
     tolerates_disrupted,
 };
 
-/// Reads a pod that wants a place. What is malformed or not decided yet is named in `invalid` and `undecided`.
+/// Reads a pod that wants a place. What is malformed or not decided here is named in `invalid` and `undecided`.
+///
+/// Claims of its volumes are only named: what they mean is known where claims and volumes are.
 #[must_use]
 pub fn parse(pod: &Pod) -> core::Pod {
-    let spec = pod.spec.as_ref();
-    let mut out = spec.map(|spec| from_spec(spec, pod.status.as_ref())).unwrap_or_default();
-    out.key = key(pod);
-    out.uid = pod.metadata.uid.clone().unwrap_or_default();
-    out.created = pod.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
-    out.labels = pod.metadata.labels.clone().unwrap_or_default();
-    out.invalid.extend(restrictions(&out));
+    let mut out = core::Pod {
+        key: key(pod),
+        uid: pod.metadata.uid.clone().unwrap_or_default(),
+        created: pod.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second()),
+        labels: pod.metadata.labels.clone().unwrap_or_default(),
+        ..core::Pod::default()
+    };
+    if let Some(spec) = &pod.spec {
+        read_spec(spec, pod.status.as_ref(), &mut out);
+    }
+    let restricted = restrictions(&out);
+    out.invalid.extend(restricted);
     out
 }
 
@@ -43,14 +54,15 @@ pub fn requests(pod: &Pod) -> Resources {
     requests::count(pod.spec.as_ref(), pod.status.as_ref()).0
 }
 
-/// What a spec asks for: all of core's pod but its names and labels.
-pub(crate) fn from_spec(spec: &PodSpec, status: Option<&PodStatus>) -> core::Pod {
-    let mut out = core::Pod::default();
+/// Reads what a spec asks for into a pod whose names and labels are known.
+pub(crate) fn read_spec(spec: &PodSpec, status: Option<&PodStatus>, out: &mut core::Pod) {
     let (requests, problems) = requests::count(Some(spec), status);
     out.requests = requests;
+    out.priority = spec.priority.unwrap_or(0);
     out.invalid.extend(problems);
-    demands::read(spec, &mut out);
-    out
+    demands::read(spec, out);
+    neighbours::read(spec, out);
+    taken::read(spec, out);
 }
 
 /// Labels that a pod may not ask for (SCH-6); preferences for them are only never met.

@@ -106,6 +106,7 @@ impl ClaimRecord {
             open: self.claim.deleted.is_none() && self.claim.refused.is_none(),
             initialized: false,
             promised,
+            ..Node::default()
         })
     }
 

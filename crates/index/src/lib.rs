@@ -5,14 +5,18 @@
 
 mod claims;
 mod nodes;
+mod places;
 mod pods;
+mod surroundings;
 mod usage;
 mod view;
+mod volumes;
 
 pub use claims::ClaimRecord;
 pub use nodes::NodeRecord;
 pub use pods::PodRecord;
 pub use view::View;
+pub use volumes::Volumes;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Pods: what is kept of each, and which node holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod as KubePod;
@@ -11,8 +12,8 @@ use scarpenter_core::pod::{Pod, PodKey};
 /// One pod, parsed.
 #[derive(Clone, Debug)]
 pub struct PodRecord {
-    /// As the planner sees it.
-    pub pod: Pod,
+    /// As the planner sees it, its volumes by the names of their claims only; shared, so that a pass copies no pod.
+    pub pod: Arc<Pod>,
     /// Where it is bound.
     pub node: Option<String>,
     /// It wants a machine (SCH-1).
@@ -21,6 +22,8 @@ pub struct PodRecord {
     pub terminal: bool,
     /// Its deletion was asked for.
     pub terminating: bool,
+    /// UID of the DaemonSet that it is of.
+    pub daemon: Option<String>,
     /// It belongs to a DaemonSet or is a mirror of a static pod.
     pub stays_with_node: bool,
     /// It keeps its node from being called empty: neither finished nor one that stays with its node.
@@ -40,7 +43,7 @@ impl PodRecord {
         let terminal = pod::is_terminal(object);
         let stays = pod::is_daemon(object) || pod::is_mirror(object);
         Self {
-            pod: pod::parse(object),
+            pod: Arc::new(pod::parse(object)),
             node: object
                 .spec
                 .as_ref()
@@ -49,6 +52,7 @@ impl PodRecord {
             provisionable: pod::is_provisionable(object),
             terminal,
             terminating: object.metadata.deletion_timestamp.is_some(),
+            daemon: pod::daemon_owner(object).map(str::to_owned),
             stays_with_node: stays,
             occupies: !terminal && !stays,
             // Asked as of long ago, so that only what never changes is kept.
@@ -68,6 +72,7 @@ impl PodRecord {
 pub(crate) struct Pods {
     all: BTreeMap<PodKey, PodRecord>,
     by_node: BTreeMap<String, BTreeSet<PodKey>>,
+    by_daemon: BTreeMap<String, BTreeSet<PodKey>>,
     pending: BTreeSet<PodKey>,
 }
 
@@ -93,6 +98,9 @@ impl Pods {
                 change.nodes.push(node.clone());
             }
         }
+        if let Some(daemon) = &record.daemon {
+            self.by_daemon.entry(daemon.clone()).or_default().insert(key.clone());
+        }
         if record.provisionable {
             self.pending.insert(key.clone());
         }
@@ -103,13 +111,12 @@ impl Pods {
     /// Forgets a pod; the node that it was on, if any.
     pub(crate) fn remove(&mut self, key: &PodKey) -> Option<String> {
         self.pending.remove(key);
-        let node = self.all.remove(key)?.node?;
-        if let Some(keys) = self.by_node.get_mut(&node) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_node.remove(&node);
-            }
+        let record = self.all.remove(key)?;
+        if let Some(daemon) = &record.daemon {
+            forget(&mut self.by_daemon, daemon, key);
         }
+        let node = record.node?;
+        forget(&mut self.by_node, &node, key);
         Some(node)
     }
 
@@ -119,6 +126,11 @@ impl Pods {
 
     pub(crate) fn on(&self, node: &str) -> impl Iterator<Item = &PodRecord> {
         self.by_node.get(node).into_iter().flatten().filter_map(|key| self.all.get(key))
+    }
+
+    /// Pods of the DaemonSet with that UID.
+    pub(crate) fn of_daemon(&self, uid: &str) -> impl Iterator<Item = &PodRecord> {
+        self.by_daemon.get(uid).into_iter().flatten().filter_map(|key| self.all.get(key))
     }
 
     pub(crate) fn pending(&self) -> impl Iterator<Item = &PodRecord> {
@@ -132,5 +144,14 @@ impl Pods {
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &PodKey> {
         self.all.keys()
+    }
+}
+
+fn forget(by: &mut BTreeMap<String, BTreeSet<PodKey>>, name: &str, key: &PodKey) {
+    if let Some(keys) = by.get_mut(name) {
+        keys.remove(key);
+        if keys.is_empty() {
+            by.remove(name);
+        }
     }
 }

@@ -9,10 +9,10 @@ use crate::claims::ClaimRecord;
 use crate::nodes::NodeRecord;
 use crate::pods::PodRecord;
 
-/// What the pods of a node ask for together, and the daemon pods among them.
-pub(crate) fn requests<'a>(pods: impl Iterator<Item = &'a PodRecord>) -> (Resources, Resources) {
+/// What the pods of a node that have not ended ask for together, and the daemon pods among them.
+pub(crate) fn requests(held: &[&PodRecord]) -> (Resources, Resources) {
     let (mut all, mut daemons) = (Resources::new(), Resources::new());
-    for record in pods.filter(|record| !record.terminal) {
+    for record in held {
         all.add(&record.pod.requests);
         if record.stays_with_node {
             daemons.add(&record.pod.requests);
@@ -46,6 +46,7 @@ pub(crate) fn present(
         open: !going && !node.cordoned,
         initialized: claim.is_none() || node.is_initialized(),
         promised,
+        ..Node::default()
     }
 }
 

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node as KubeNode, Pod as KubePod};
 use kube::ResourceExt;
+use scarpenter_api::limit_range::Defaults;
 use scarpenter_api::{NodeClaim, NodePool, ScarpenterNodeClass, daemon};
-use scarpenter_core::label;
 use scarpenter_core::name::ClaimUid;
-use scarpenter_core::node::{Daemon, Node};
+use scarpenter_core::node::Daemon;
 use scarpenter_core::pod::{Pod, PodKey};
-use scarpenter_core::resources::Resources;
+use scarpenter_core::topology::Namespaces;
 
 use crate::claims::ClaimRecord;
 use crate::nodes::NodeRecord;
 use crate::pods::{PodRecord, Pods};
-use crate::usage;
+use crate::volumes::Volumes;
 
 /// How many claims that are gone are remembered, so that a late answer does not bring one back.
 const TOMBSTONES: usize = 4096;
@@ -33,15 +33,18 @@ pub struct Touched {
 /// The cluster as far as scarpenter cares.
 #[derive(Debug, Default)]
 pub struct View {
-    pods: Pods,
-    nodes: BTreeMap<String, NodeRecord>,
+    pub(crate) pods: Pods,
+    pub(crate) nodes: BTreeMap<String, NodeRecord>,
     nodes_of: BTreeMap<ClaimUid, BTreeSet<String>>,
-    claims: BTreeMap<String, ClaimRecord>,
+    pub(crate) claims: BTreeMap<String, ClaimRecord>,
     by_uid: BTreeMap<ClaimUid, String>,
     gone: (BTreeSet<ClaimUid>, VecDeque<ClaimUid>),
     pools: BTreeMap<String, Arc<NodePool>>,
     classes: BTreeMap<String, Arc<ScarpenterNodeClass>>,
-    daemons: BTreeMap<PodKey, Daemon>,
+    daemons: BTreeMap<PodKey, DaemonSet>,
+    pub(crate) volumes: Volumes,
+    pub(crate) limit_ranges: BTreeMap<PodKey, Defaults>,
+    pub(crate) namespaces: Namespaces,
 }
 
 impl View {
@@ -147,7 +150,7 @@ impl View {
     /// Takes in a DaemonSet.
     pub fn apply_daemon(&mut self, object: &DaemonSet) {
         let key = PodKey::new(&object.namespace().unwrap_or_default(), &object.name_any());
-        self.daemons.insert(key, daemon::parse(object));
+        self.daemons.insert(key, object.clone());
     }
 
     /// Forgets a DaemonSet.
@@ -251,10 +254,15 @@ impl View {
         self.pods.get(key)
     }
 
-    /// Pods that want a machine.
+    /// Pods that want a machine, with what their volumes mean.
     #[must_use]
     pub fn pending(&self) -> Vec<Pod> {
-        self.pods.pending().map(|record| record.pod.clone()).collect()
+        let resolved = |record: &PodRecord| {
+            let mut pod = Pod::clone(&record.pod);
+            self.volumes.resolve(&mut pod);
+            pod
+        };
+        self.pods.pending().map(resolved).collect()
     }
 
     /// Pods that are bound, though they were told last that they have no machine.
@@ -284,42 +292,20 @@ impl View {
         self.classes.values()
     }
 
-    /// What runs on every node.
+    /// What runs on every node: templates as LimitRanges fill them, with the requests of the youngest pod there is, since
+    /// whatever else changes pods at their creation has changed that one (SCH-25).
     #[must_use]
     pub fn daemons(&self) -> Vec<Daemon> {
-        self.daemons.values().cloned().collect()
+        self.daemons.iter().map(|(key, set)| self.daemon(key, set)).collect()
     }
 
-    /// Nodes that exist and claims that will be nodes, as the planner wants them.
-    ///
-    /// A claim counts from its creation with what it was bought with, until its node takes over.
-    #[must_use]
-    pub fn places(&self) -> Vec<Node> {
-        let waiting: Waiting<'_> =
-            self.pods.pending().map(|record| (record.pod.uid.as_str(), record)).collect();
-        let mut claimed = BTreeSet::new();
-        let mut out = Vec::new();
-        for node in self.nodes.values() {
-            let claim = self.claim_of_node(node);
-            if let Some(record) = claim {
-                claimed.insert(record.claim.name.as_str());
-            } else if node.labels.contains_key(label::NODEPOOL)
-                && !node.labels.contains_key(label::INSTANCE_TYPE)
-            {
-                continue;
-            }
-            let (mut requested, daemons) = usage::requests(self.pods.on(&node.name));
-            let mut promised = claim.map(|record| still_waiting(record, &waiting)).unwrap_or_default();
-            // Before that the node may not show all that it will have.
-            if node.is_initialized() {
-                promised = with_room(promised, &requested, &node.allocatable);
-            }
-            requested.add(&sum(&promised));
-            out.push(usage::present(node, claim, (requested, daemons), uids(&promised)));
-        }
-        for record in self.claims.values().filter(|record| !claimed.contains(record.claim.name.as_str())) {
-            let promised = still_waiting(record, &waiting);
-            out.extend(record.in_flight(uids(&promised), sum(&promised)));
+    fn daemon(&self, key: &PodKey, set: &DaemonSet) -> Daemon {
+        let mut out = daemon::parse_under(set, self.limit_ranges(&key.namespace));
+        let living = self.pods.of_daemon(&out.pod.uid).filter(|record| !record.terminal && !record.terminating);
+        let current = living.filter(|record| daemon::is_current(set, &record.pod));
+        let age = |record: &PodRecord| (record.pod.created, record.pod.key.clone());
+        if let Some(youngest) = current.max_by_key(|record| age(record)) {
+            out.pod.requests = youngest.pod.requests.clone();
         }
         out
     }
@@ -329,46 +315,4 @@ impl View {
     pub fn is_awaited(&self, claim: &ClaimRecord) -> bool {
         self.pods.pending().any(|record| claim.pods.contains(&record.pod.uid))
     }
-}
-
-/// The pods that a claim was made for and that still wait; a claim that goes keeps nobody waiting.
-fn still_waiting<'a>(claim: &ClaimRecord, waiting: &Waiting<'a>) -> Vec<&'a PodRecord> {
-    if claim.claim.deleted.is_some() {
-        return Vec::new();
-    }
-    claim.pods.iter().filter_map(|uid| waiting.get(uid.as_str()).copied()).collect()
-}
-
-/// Those of the pods for which there is room beside the pods that the scheduler bound meanwhile. The others are planned
-/// anew: the scheduler keeps no place for anybody.
-fn with_room<'a>(
-    promised: Vec<&'a PodRecord>,
-    bound: &Resources,
-    allocatable: &Resources,
-) -> Vec<&'a PodRecord> {
-    let mut taken = bound.clone();
-    let fits = |record: &&PodRecord| {
-        let mut with = taken.clone();
-        with.add(&record.pod.requests);
-        let fits = with.fits(allocatable);
-        if fits {
-            taken = with;
-        }
-        fits
-    };
-    promised.into_iter().filter(fits).collect()
-}
-
-type Waiting<'a> = BTreeMap<&'a str, &'a PodRecord>;
-
-fn uids(records: &[&PodRecord]) -> Vec<String> {
-    records.iter().map(|record| record.pod.uid.clone()).collect()
-}
-
-fn sum(records: &[&PodRecord]) -> Resources {
-    let mut out = Resources::new();
-    for record in records {
-        out.add(&record.pod.requests);
-    }
-    out
 }

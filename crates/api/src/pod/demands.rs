@@ -1,10 +1,9 @@
-//! Selectors, affinities, tolerations, and what is not supported yet.
+//! Node selectors, node affinity, tolerations, and what is not decided here.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Container, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
-    Toleration as WireToleration, Volume,
+    NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Toleration as WireToleration, Volume,
 };
 use scarpenter_core::label;
 use scarpenter_core::pod::{Pod, Preference, TaintEffect, Toleration};
@@ -12,7 +11,7 @@ use scarpenter_core::requirements::{Operator, Requirement};
 
 use crate::requirement;
 
-/// Reads all of a spec but the requests.
+/// Reads what a spec asks of its node's labels and taints.
 pub(super) fn read(spec: &PodSpec, out: &mut Pod) {
     let (selector, problems) = node_selector(spec.node_selector.as_ref());
     out.node_selector = selector;
@@ -89,7 +88,7 @@ fn term_lines(term: &NodeSelectorTerm) -> (Vec<Requirement>, Vec<String>) {
 }
 
 /// Pods know six operators; Gte and Lte are the pools' own.
-fn parse_line(line: &NodeSelectorRequirement) -> Result<Requirement, String> {
+pub(crate) fn parse_line(line: &NodeSelectorRequirement) -> Result<Requirement, String> {
     let operator = Operator::parse(&line.operator)
         .filter(|operator| !matches!(operator, Operator::Gte | Operator::Lte))
         .ok_or_else(|| format!("{}: {:?} is not an operator", line.key, line.operator))?;
@@ -132,72 +131,18 @@ fn parse_toleration(toleration: &WireToleration) -> Result<Toleration, String> {
     Ok(Toleration { key, value, effect })
 }
 
-/// Fields that narrow where a pod may run and that are not understood yet, each with what to do about it.
+/// Fields that narrow where a pod may run and that nothing here decides, each with what to do about it.
 fn undecided(spec: &PodSpec) -> Vec<&'static str> {
-    let filled = |list: Option<bool>| list == Some(true);
-    let affinity = spec.affinity.as_ref();
-    let pod_affinity = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    let anti_affinity = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let has = |is: fn(&Volume) -> bool| spec.volumes.iter().flatten().any(is);
     let facts = [
         (
-            spec.topology_spread_constraints
-                .iter()
-                .flatten()
-                .any(|spread| spread.when_unsatisfiable != "ScheduleAnyway"),
-            "a topologySpreadConstraint with whenUnsatisfiable DoNotSchedule (remove it, or use ScheduleAnyway)",
+            has(|volume| volume.vsphere_volume.is_some() || volume.rbd.is_some()),
+            "a vsphereVolume or rbd volume in the pod itself (use a PersistentVolumeClaim)",
         ),
         (
-            filled(pod_affinity.and_then(|terms| {
-                Some(!terms.required_during_scheduling_ignored_during_execution.as_ref()?.is_empty())
-            })),
-            "a required podAffinity (remove it, or make it a preferred one)",
-        ),
-        (
-            filled(anti_affinity.and_then(|terms| {
-                Some(!terms.required_during_scheduling_ignored_during_execution.as_ref()?.is_empty())
-            })),
-            "a required podAntiAffinity (remove it, or make it a preferred one; tenancy SinglePod in the class keeps pods apart)",
-        ),
-        (
-            spec.volumes.iter().flatten().any(is_claimed),
-            "a volume from a PersistentVolumeClaim (remove it, or use emptyDir)",
-        ),
-        (
-            spec.volumes.iter().flatten().any(|volume| volume.ephemeral.is_some()),
-            "a generic ephemeral volume (use emptyDir)",
-        ),
-        (
-            spec.volumes.iter().flatten().any(is_attached),
-            "a volume that one node at a time can attach (remove it, or use emptyDir)",
-        ),
-        (takes_host_ports(spec), "a hostPort (remove it)"),
-        (
-            filled(spec.resource_claims.as_ref().map(|claims| !claims.is_empty())),
+            spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty()),
             "a resourceClaim of dynamic resource allocation (remove it)",
         ),
     ];
     facts.into_iter().filter_map(|(asked, words)| asked.then_some(words)).collect()
-}
-
-fn is_claimed(volume: &Volume) -> bool {
-    volume.persistent_volume_claim.is_some()
-}
-
-fn is_attached(volume: &Volume) -> bool {
-    volume.aws_elastic_block_store.is_some()
-        || volume.azure_disk.is_some()
-        || volume.gce_persistent_disk.is_some()
-        || volume.cinder.is_some()
-        || volume.vsphere_volume.is_some()
-        || volume.iscsi.is_some()
-        || volume.rbd.is_some()
-}
-
-/// With hostNetwork the API server makes every container port a host port.
-fn takes_host_ports(spec: &PodSpec) -> bool {
-    let host_network = spec.host_network.unwrap_or(false);
-    let takes = |container: &Container| {
-        container.ports.iter().flatten().any(|port| host_network || port.host_port.unwrap_or(0) > 0)
-    };
-    spec.containers.iter().chain(spec.init_containers.iter().flatten()).any(takes)
 }

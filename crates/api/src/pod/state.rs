@@ -47,6 +47,14 @@ pub fn is_daemon(pod: &Pod) -> bool {
     is_owned_by(pod, "apps/v1", "DaemonSet")
 }
 
+/// UID of the DaemonSet that it is of.
+#[must_use]
+pub fn daemon_owner(pod: &Pod) -> Option<&str> {
+    let owners = pod.metadata.owner_references.iter().flatten();
+    let mut sets = owners.filter(|owner| owner.api_version == "apps/v1" && owner.kind == "DaemonSet");
+    sets.next().map(|owner| owner.uid.as_str())
+}
+
 /// Whether it only shows what a kubelet runs from its own files.
 #[must_use]
 pub fn is_mirror(pod: &Pod) -> bool {
