@@ -72,7 +72,11 @@ mod tests {
         for (range, containers, expected) in [
             ("{type: Container, defaultRequest: {cpu: 300m}, default: {cpu: 1}}", bare, "cpu 300m, pods 1"),
             ("{type: Container, default: {cpu: 1}}", bare, "cpu 1, pods 1"),
-            ("{type: Container, max: {cpu: 2}, min: {cpu: 100m, memory: 1Gi}}", bare, "cpu 2, memory 1Gi, pods 1"),
+            (
+                "{type: Container, max: {cpu: 2}, min: {cpu: 100m, memory: 1Gi}}",
+                bare,
+                "cpu 2, memory 1Gi, pods 1",
+            ),
             ("{type: Container, min: {cpu: 100m}}", bare, "cpu 100m, pods 1"),
             ("{type: Pod, max: {cpu: 2}, min: {cpu: 1}}", bare, "pods 1"),
             (

@@ -16,9 +16,9 @@ mod taken;
 pub(crate) use demands::parse_line;
 
 pub use state::{
-    EvictionGroup, Protection, daemon_owner, eviction_group, has_eviction_cost, holds_destroy, holds_drain, is_daemon,
-    is_mirror, is_provisionable, is_reschedulable, is_terminal, is_terminating, is_told_to_wait, protection,
-    tolerates_disrupted,
+    EvictionGroup, Protection, daemon_owner, eviction_group, has_eviction_cost, holds_destroy, holds_drain,
+    is_daemon, is_mirror, is_provisionable, is_reschedulable, is_terminal, is_terminating, is_told_to_wait,
+    protection, tolerates_disrupted,
 };
 
 /// Reads a pod that wants a place. What is malformed or not decided here is named in `invalid` and `undecided`.

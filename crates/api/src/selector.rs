@@ -19,9 +19,10 @@ pub(crate) fn parse(selector: Option<&WireSelector>) -> Result<Option<LabelSelec
         out.push(Requirement::new(key, Operator::In, &[value]));
     }
     for line in selector.match_expressions.iter().flatten() {
-        let operator = Operator::parse(&line.operator)
-            .filter(|operator| KNOWN.contains(operator))
-            .ok_or_else(|| format!("{}: {:?} is not an operator of a label selector", line.key, line.operator))?;
+        let operator =
+            Operator::parse(&line.operator).filter(|operator| KNOWN.contains(operator)).ok_or_else(|| {
+                format!("{}: {:?} is not an operator of a label selector", line.key, line.operator)
+            })?;
         let values = line.values.clone().unwrap_or_default();
         out.push(Requirement { key: line.key.clone(), operator, values, min_values: None });
     }

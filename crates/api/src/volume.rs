@@ -120,7 +120,8 @@ impl Volume {
             local: spec.local.is_some() || spec.host_path.is_some(),
             class: spec.storage_class_name.clone().unwrap_or_default(),
             claim: spec.claim_ref.as_ref().map(|claim| {
-                let [namespace, name] = [&claim.namespace, &claim.name].map(|text| text.as_deref().unwrap_or_default());
+                let [namespace, name] =
+                    [&claim.namespace, &claim.name].map(|text| text.as_deref().unwrap_or_default());
                 PodKey::new(namespace, name)
             }),
             available: !matches!(phase, Some("Released" | "Failed")),
@@ -264,9 +265,12 @@ impl Class {
     /// Reads a StorageClass.
     #[must_use]
     pub fn parse(object: &StorageClass) -> Self {
-        let is_default = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
-            .iter()
-            .any(|key| annotation(&object.metadata, key) == Some("true"));
+        let is_default = [
+            "storageclass.kubernetes.io/is-default-class",
+            "storageclass.beta.kubernetes.io/is-default-class",
+        ]
+        .iter()
+        .any(|key| annotation(&object.metadata, key) == Some("true"));
         let created = object.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
         let provisioner = Some(object.provisioner.as_str()).filter(|name| *name != NO_PROVISIONER);
         let driver = driver::csi_name(provisioner.unwrap_or_default());

@@ -5,7 +5,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use scarpenter_api::pod::{self, EvictionGroup, Protection};
-use scarpenter_core::pod::TaintEffect;
+use scarpenter_core::pod::{Attachment, HostPort, TaintEffect};
 use scarpenter_core::requirements::{Operator, Requirement};
 
 fn pod(text: &str) -> Pod {
@@ -96,36 +96,97 @@ fn the_pool_may_be_named() {
 }
 
 #[test]
-fn what_is_not_decided_yet_is_named_and_nothing_else_is() {
-    let term = "requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: t}]";
+fn what_is_not_decided_is_named_and_nothing_else_is() {
     for (fields, words) in [
-        (
-            "topologySpreadConstraints: [{maxSkew: 1, topologyKey: t, whenUnsatisfiable: DoNotSchedule}]"
-                .to_owned(),
-            "topologySpread",
-        ),
-        (format!("affinity: {{podAffinity: {{{term}}}}}"), "podAffinity"),
-        (format!("affinity: {{podAntiAffinity: {{{term}}}}}"), "podAntiAffinity"),
-        ("volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]".to_owned(), "PersistentVolumeClaim"),
-        ("volumes: [{name: v, ephemeral: {}}]".to_owned(), "ephemeral"),
-        ("volumes: [{name: v, awsElasticBlockStore: {volumeID: x}}]".to_owned(), "attach"),
-        ("initContainers: [{name: a, ports: [{containerPort: 1, hostPort: 2}]}]".to_owned(), "hostPort"),
-        (
-            "hostNetwork: true, initContainers: [{name: a, ports: [{containerPort: 1}]}]".to_owned(),
-            "hostPort",
-        ),
-        ("resourceClaims: [{name: r}]".to_owned(), "resourceClaim"),
+        ("volumes: [{name: v, vsphereVolume: {volumePath: x}}]", "vsphereVolume"),
+        ("volumes: [{name: v, rbd: {image: x, monitors: []}}]", "rbd"),
+        ("resourceClaims: [{name: r}]", "resourceClaim"),
     ] {
-        let undecided = spec(&fields).undecided;
+        let undecided = spec(fields).undecided;
         assert!(undecided.len() == 1 && undecided[0].contains(words), "{fields}: {undecided:?}");
     }
+    let term = "requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: t, labelSelector: {}}]";
     for fields in [
-        "topologySpreadConstraints: [{maxSkew: 1, topologyKey: t, whenUnsatisfiable: ScheduleAnyway}]",
-        "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: t}}]}}",
-        "volumes: [{name: v, emptyDir: {}}, {name: w, configMap: {name: c}}], hostNetwork: true",
-        "initContainers: [{name: a, ports: [{containerPort: 80}]}]",
+        "topologySpreadConstraints: [{maxSkew: 1, topologyKey: t, whenUnsatisfiable: DoNotSchedule}]",
+        &format!("affinity: {{podAffinity: {{{term}}}, podAntiAffinity: {{{term}}}}}"),
+        "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}, {name: w, ephemeral: {}}, {name: x, emptyDir: {}}]",
+        "volumes: [{name: v, awsElasticBlockStore: {volumeID: x}}, {name: i, iscsi: {iqn: a, lun: 0, targetPortal: b}}]",
+        "hostNetwork: true, initContainers: [{name: a, ports: [{containerPort: 1, hostPort: 2}]}]",
+        "resourceClaims: []",
     ] {
-        assert_eq!(spec(fields).undecided, Vec::<String>::new(), "{fields}");
+        let parsed = spec(fields);
+        assert_eq!((parsed.undecided, parsed.invalid), (Vec::new(), Vec::new()), "{fields}");
+    }
+}
+
+#[test]
+fn priority_is_what_the_api_server_wrote() {
+    assert_eq!((spec("priority: 7, priorityClassName: x").priority, spec("").priority), (7, 0));
+}
+
+#[test]
+fn ports_of_the_node_are_those_of_containers_that_stay() {
+    let port = |port: u16, protocol: &str, ip: &str| HostPort {
+        port,
+        protocol: protocol.to_owned(),
+        ip: ip.to_owned(),
+    };
+    let main = |ports: &str| {
+        format!("{{metadata: {{name: p}}, spec: {{containers: [{{name: a, ports: [{ports}]}}]}}}}")
+    };
+    let init = |fields: &str| {
+        format!(
+            "{{metadata: {{name: p}}, spec: {{containers: [], initContainers: [{{name: a, {fields}}}]}}}}"
+        )
+    };
+    let ports = "ports: [{containerPort: 1, hostPort: 2}]";
+    for (text, expected) in [
+        (main("{containerPort: 80}"), vec![]),
+        (main("{containerPort: 80, hostPort: 8080}"), vec![port(8080, "TCP", "")]),
+        (main("{containerPort: 53, hostPort: 53, protocol: UDP, hostIP: 10.0.0.1}"), vec![port(53, "UDP", "10.0.0.1")]),
+        (
+            main("{containerPort: 1, hostPort: 1, hostIP: 0.0.0.0}, {containerPort: 2, hostPort: 2, hostIP: '::'}"),
+            vec![port(1, "TCP", ""), port(2, "TCP", "")],
+        ),
+        (main("{containerPort: 1, hostPort: 1}, {containerPort: 2, hostPort: 1}"), vec![port(1, "TCP", "")]),
+        (init(ports), vec![]),
+        (init(&format!("restartPolicy: Always, {ports}")), vec![port(2, "TCP", "")]),
+        (
+            "{metadata: {name: p}, spec: {hostNetwork: true, containers: [{name: a, ports: [{containerPort: 80}]}], \
+             initContainers: [{name: i, ports: [{containerPort: 81}]}]}}"
+                .to_owned(),
+            vec![port(80, "TCP", "")],
+        ),
+    ] {
+        assert_eq!(pod::parse(&pod(&text)).host_ports, expected, "{text}");
+    }
+    let invalid = pod::parse(&pod(&main("{containerPort: 1, hostPort: 70000}"))).invalid;
+    assert_eq!(invalid, ["hostPort: 70000 is not a port"]);
+}
+
+#[test]
+fn claims_are_named_and_those_of_ephemeral_volumes_after_the_pod() {
+    let parsed = spec(
+        "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}, {name: w, ephemeral: {}}, {name: x, \
+         persistentVolumeClaim: {claimName: c}}, {name: y, emptyDir: {}}]",
+    );
+    assert_eq!(parsed.volume_claims, ["c", "p-w"]);
+    assert!(parsed.attachments.is_empty() && parsed.volume_terms.is_empty());
+}
+
+#[test]
+fn a_disk_in_the_pod_itself_is_attached_by_its_vendors_driver() {
+    for (fields, driver, vendor) in [
+        ("awsElasticBlockStore: {volumeID: d}", "ebs.csi.aws.com", "aws"),
+        ("azureDisk: {diskName: x, diskURI: d}", "disk.csi.azure.com", "azure"),
+        ("gcePersistentDisk: {pdName: d}", "pd.csi.storage.gke.io", "gcp"),
+        ("cinder: {volumeID: d}", "cinder.csi.openstack.org", "ovh"),
+    ] {
+        let parsed = spec(&format!("volumes: [{{name: v, {fields}}}]"));
+        let attachment = Attachment { driver: driver.to_owned(), volume: "d".to_owned() };
+        assert_eq!(parsed.attachments, [attachment], "{fields}");
+        let line = Requirement::new("scarpenter.sparecores.com/vendor", Operator::In, &[vendor]);
+        assert_eq!(parsed.volume_terms, [[line]], "{fields}");
     }
 }
 

@@ -48,8 +48,7 @@ impl View {
     }
 
     fn present(&self, node: &NodeRecord, claim: Option<&ClaimRecord>, waiting: &Waiting<'_>) -> Node {
-        let mut held: Vec<&PodRecord> =
-            self.pods.on(&node.name).filter(|record| !record.terminal).collect();
+        let mut held: Vec<&PodRecord> = self.pods.on(&node.name).filter(|record| !record.terminal).collect();
         let (mut requested, daemons) = usage::requests(&held);
         let mut promised = claim.map(|record| still_waiting(record, waiting)).unwrap_or_default();
         // Before that the node may not show all that it will have.

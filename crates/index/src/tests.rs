@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 use crate::{ClaimRecord, View};
 
+mod surroundings;
+
 const LAUNCH: &str = r#"{"vendor":"hcloud","region":"fsn1","zone":"fsn1","instanceType":"ccx33","capacityType":"on-demand",
     "arch":"amd64","pricePerHourMicroUsd":244090,"capacity":{"cpu":8000,"memory":33554432000,"pods":110},
     "allocatable":{"cpu":8000,"memory":33449574400,"pods":110},"labels":{"scarpenter.sparecores.com/vendor":"hcloud"}}"#;

@@ -301,7 +301,8 @@ impl View {
 
     fn daemon(&self, key: &PodKey, set: &DaemonSet) -> Daemon {
         let mut out = daemon::parse_under(set, self.limit_ranges(&key.namespace));
-        let living = self.pods.of_daemon(&out.pod.uid).filter(|record| !record.terminal && !record.terminating);
+        let living =
+            self.pods.of_daemon(&out.pod.uid).filter(|record| !record.terminal && !record.terminating);
         let current = living.filter(|record| daemon::is_current(set, &record.pod));
         let age = |record: &PodRecord| (record.pod.created, record.pod.key.clone());
         if let Some(youngest) = current.max_by_key(|record| age(record)) {

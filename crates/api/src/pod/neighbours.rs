@@ -29,8 +29,11 @@ pub(super) fn read(spec: &PodSpec, out: &mut Pod) {
     if let Some(far) = &affinity.pod_anti_affinity {
         out.anti_affinity =
             terms("podAntiAffinity", far.required_during_scheduling_ignored_during_execution.as_deref(), out);
-        out.preferred_anti_affinity =
-            wishes("podAntiAffinity", far.preferred_during_scheduling_ignored_during_execution.as_deref(), out);
+        out.preferred_anti_affinity = wishes(
+            "podAntiAffinity",
+            far.preferred_during_scheduling_ignored_during_execution.as_deref(),
+            out,
+        );
     }
 }
 
@@ -44,7 +47,9 @@ fn spread(
     let required = match constraint.when_unsatisfiable.as_str() {
         "DoNotSchedule" => true,
         "ScheduleAnyway" => false,
-        other => return Err(format!("whenUnsatisfiable: {other:?} is neither DoNotSchedule nor ScheduleAnyway")),
+        other => {
+            return Err(format!("whenUnsatisfiable: {other:?} is neither DoNotSchedule nor ScheduleAnyway"));
+        }
     };
     let min_domains = match constraint.min_domains {
         Some(_) if !required => return Err("minDomains needs whenUnsatisfiable DoNotSchedule".to_owned()),

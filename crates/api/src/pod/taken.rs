@@ -25,7 +25,8 @@ fn read_ports(spec: &PodSpec, out: &mut Pod) {
     let host_network = spec.host_network.unwrap_or(false);
     let is_sidecar = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
     let sidecars = spec.init_containers.iter().flatten().filter(is_sidecar);
-    for port in spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten()) {
+    for port in spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten())
+    {
         let number = match port.host_port.unwrap_or(0) {
             0 if host_network => port.container_port,
             number => number,

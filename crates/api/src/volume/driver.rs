@@ -73,18 +73,8 @@ static DRIVERS: [Driver; 8] = [
         implied: &["node.csi.alibabacloud.com/disktype."],
         ..NONE
     },
-    Driver {
-        name: "storage.csi.upcloud.com",
-        vendor: "upcloud",
-        keys: &[("region", label::REGION)],
-        ..NONE
-    },
-    Driver {
-        name: "block.csi.vultr.com",
-        vendor: "vultr",
-        keys: &[("region", label::REGION)],
-        ..NONE
-    },
+    Driver { name: "storage.csi.upcloud.com", vendor: "upcloud", keys: &[("region", label::REGION)], ..NONE },
+    Driver { name: "block.csi.vultr.com", vendor: "vultr", keys: &[("region", label::REGION)], ..NONE },
 ];
 
 /// The CSI driver that serves volumes of `name`, which may be an in-tree plugin's.
@@ -122,7 +112,8 @@ pub(crate) fn translate(driver: &str, lines: Vec<Requirement>) -> Vec<Requiremen
 
 impl Driver {
     fn knows(&self, key: &str) -> bool {
-        self.keys.iter().any(|(own, _)| *own == key) || self.implied.iter().any(|prefix| key.starts_with(prefix))
+        self.keys.iter().any(|(own, _)| *own == key)
+            || self.implied.iter().any(|prefix| key.starts_with(prefix))
     }
 
     fn in_our_words(&self, mut line: Requirement) -> Option<Requirement> {
@@ -150,9 +141,27 @@ mod tests {
             ("pd.csi.storage.gke.io", "topology.gke.io/zone", "us-central1-a", zone, "gcp"),
             ("disk.csi.azure.com", "topology.disk.csi.azure.com/zone", "westeurope-1", zone, "azure"),
             ("csi.hetzner.cloud", "csi.hetzner.cloud/location", "fsn1", region, "hcloud"),
-            ("diskplugin.csi.alibabacloud.com", "diskplugin.csi.alibabacloud.com/zone", "cn-beijing-h", zone, "alicloud"),
-            ("diskplugin.csi.alibabacloud.com", "topology.diskplugin.csi.alibabacloud.com/zone", "cn-beijing-h", zone, "alicloud"),
-            ("cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone", "eu-west-par-a", zone, "ovh"),
+            (
+                "diskplugin.csi.alibabacloud.com",
+                "diskplugin.csi.alibabacloud.com/zone",
+                "cn-beijing-h",
+                zone,
+                "alicloud",
+            ),
+            (
+                "diskplugin.csi.alibabacloud.com",
+                "topology.diskplugin.csi.alibabacloud.com/zone",
+                "cn-beijing-h",
+                zone,
+                "alicloud",
+            ),
+            (
+                "cinder.csi.openstack.org",
+                "topology.cinder.csi.openstack.org/zone",
+                "eu-west-par-a",
+                zone,
+                "ovh",
+            ),
             ("storage.csi.upcloud.com", "region", "fi-hel2", region, "upcloud"),
             ("block.csi.vultr.com", "region", "ewr", region, "vultr"),
             ("", "topology.ebs.csi.aws.com/zone", "us-west-2a", zone, "aws"),
@@ -168,7 +177,12 @@ mod tests {
         for (driver, key, value, vendor) in [
             ("cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone", "nova", "ovh"),
             ("csi.hetzner.cloud", "instance.hetzner.cloud/provided-by", "cloud", "hcloud"),
-            ("diskplugin.csi.alibabacloud.com", "node.csi.alibabacloud.com/disktype.cloud_essd", "available", "alicloud"),
+            (
+                "diskplugin.csi.alibabacloud.com",
+                "node.csi.alibabacloud.com/disktype.cloud_essd",
+                "available",
+                "alicloud",
+            ),
         ] {
             let expected = format!("scarpenter.sparecores.com/vendor In [{vendor}]");
             assert_eq!(translated(driver, key, Operator::In, &[value]), expected, "{key}");

@@ -88,7 +88,8 @@ impl Volumes {
         if !class.driver.is_empty() {
             return Ok(class.places.clone());
         }
-        let fitting: Vec<&Volume> = self.volumes.values().filter(|volume| fits(volume, claim, class)).collect();
+        let fitting: Vec<&Volume> =
+            self.volumes.values().filter(|volume| fits(volume, claim, class)).collect();
         if fitting.is_empty() {
             return Err(format!(
                 "no PersistentVolume is free for PersistentVolumeClaim {key}, and StorageClass {name} makes none: create one"
@@ -154,9 +155,8 @@ pub(super) fn both(one: &Places, other: &Places) -> Option<Places> {
 
 /// The first alternatives for a person.
 pub(super) fn words(places: &Places) -> String {
-    let and = |lines: &Vec<Requirement>| {
-        lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
-    };
+    let and =
+        |lines: &Vec<Requirement>| lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     let shown: Vec<String> = places.iter().take(3).map(and).collect();
     shown.join(", or ") + if places.len() > shown.len() { ", or …" } else { "" }
 }

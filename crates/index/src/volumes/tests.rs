@@ -84,7 +84,7 @@ fn a_bound_volume_draws_the_pod_to_its_vendor_and_zone() {
     let pod = resolved(&[claim("a", |_| {}), there], &["a"]);
     assert_eq!(
         places(&pod),
-        ["scarpenter.sparecores.com/vendor In [aws]; topology.kubernetes.io/zone In [us-west-2a]"]
+        ["topology.kubernetes.io/zone In [us-west-2a]; scarpenter.sparecores.com/vendor In [aws]"]
     );
     let attachment = Attachment { driver: "ebs.csi.aws.com".to_owned(), volume: "h".to_owned() };
     assert_eq!(pod.attachments, [attachment]);
@@ -191,11 +191,14 @@ fn the_machine_that_holds_a_local_volume_does_not_count() {
 #[test]
 fn zone_labels_of_a_volume_count_as_the_scheduler_counts_them() {
     let mut there = volume("a-v", json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}));
-    there["metadata"]["labels"] = json!({"failure-domain.beta.kubernetes.io/zone": "us-west-2a__us-west-2b", "other": "x"});
+    there["metadata"]["labels"] =
+        json!({"failure-domain.beta.kubernetes.io/zone": "us-west-2a__us-west-2b", "other": "x"});
     let pod = resolved(&[claim("a", |_| {}), there], &["a"]);
     assert_eq!(
         places(&pod),
-        ["topology.kubernetes.io/zone In [us-west-2a, us-west-2b]; scarpenter.sparecores.com/vendor In [aws]"]
+        [
+            "topology.kubernetes.io/zone In [us-west-2a, us-west-2b]; scarpenter.sparecores.com/vendor In [aws]"
+        ]
     );
     assert_eq!(pod.attachments[0].driver, "ebs.csi.aws.com");
 }
@@ -219,16 +222,23 @@ fn a_class_that_makes_no_volumes_leaves_those_that_are_free() {
         free("v1", "z1", "10Gi", |_| {}),
         free("v2", "z2", "1Gi", |_| {}),
         free("v3", "z3", "20Gi", |object| object["status"] = json!({"phase": "Released"})),
-        free("v4", "z4", "20Gi", |object| object["spec"]["claimRef"] = json!({"namespace": "n", "name": "other"})),
+        free("v4", "z4", "20Gi", |object| {
+            object["spec"]["claimRef"] = json!({"namespace": "n", "name": "other"})
+        }),
         free("v5", "z5", "20Gi", |object| object["spec"]["storageClassName"] = json!("d")),
         free("v6", "z6", "20Gi", |object| object["spec"]["accessModes"] = json!(["ReadOnlyMany"])),
         free("v7", "z7", "20Gi", |object| object["spec"]["volumeMode"] = json!("Block")),
-        free("v8", "z8", "20Gi", |object| object["spec"]["claimRef"] = json!({"namespace": "n", "name": "a"})),
+        free("v8", "z8", "20Gi", |object| {
+            object["spec"]["claimRef"] = json!({"namespace": "n", "name": "a"})
+        }),
     ];
     let zone = |name: &str| format!("topology.kubernetes.io/zone In [{name}]");
     assert_eq!(places(&resolved(&objects, &["a"])), [zone("z1"), zone("z8")]);
     let problems = resolved(&[waiting("a"), none], &["a"]).volume_problems;
-    assert!(problems[0].starts_with("no PersistentVolume is free for PersistentVolumeClaim n/a"), "{problems:?}");
+    assert!(
+        problems[0].starts_with("no PersistentVolume is free for PersistentVolumeClaim n/a"),
+        "{problems:?}"
+    );
 }
 
 #[test]
@@ -238,7 +248,10 @@ fn what_keeps_a_volume_from_being_used_is_one_sentence() {
     for (objects, words) in [
         (vec![], "PersistentVolumeClaim n/a does not exist: create it"),
         (
-            vec![claim("a", |object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")), there()],
+            vec![
+                claim("a", |object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
+                there(),
+            ],
             "PersistentVolumeClaim n/a is being deleted",
         ),
         (
@@ -259,7 +272,10 @@ fn what_keeps_a_volume_from_being_used_is_one_sentence() {
             "PersistentVolume a-v of PersistentVolumeClaim n/a is being deleted",
         ),
         (
-            vec![claim("a", |_| {}), volume("a-v", json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [{}]}}}))],
+            vec![
+                claim("a", |_| {}),
+                volume("a-v", json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [{}]}}})),
+            ],
             "has a node affinity that no node can match",
         ),
         (vec![waiting("a")], "StorageClass c of PersistentVolumeClaim n/a does not exist"),
