@@ -84,6 +84,8 @@ reasons! {
     ORPHAN_DELETED = "OrphanDeleted";
     /// The sweep stopped before it deleted too much.
     SWEEP_BRAKED = "SweepBraked";
+    /// Pod and claim: the machine is there and does not take the pod that it was bought for.
+    MACHINE_UNFIT = "MachineUnfit";
     /// A limit of the pool or of the controller holds a machine back.
     LIMIT_REACHED = "LimitReached";
     /// Claim: its join Secret is gone.

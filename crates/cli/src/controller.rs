@@ -10,6 +10,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use scarpenter_controller::Settings;
 use scarpenter_core::name::Vendor;
+use scarpenter_planner::Rules;
 use scarpenter_provider::endpoint::parse_assignment;
 use scarpenter_provider::{Endpoint, TlsFiles};
 use tokio_util::sync::CancellationToken;
@@ -34,12 +35,27 @@ pub(crate) struct Args {
     /// Most money an hour, over all pools, in USD.
     #[arg(long, default_value = "10", value_parser = micro_usd)]
     max_usd_per_hour: u64,
+    /// A single pod waits this long for a second one.
+    #[arg(long, env = "BATCH_SINGLE_DURATION", default_value = "20ms", value_parser = duration)]
+    batch_single_duration: Duration,
     /// A burst of pods is over after this long without a new one.
     #[arg(long, env = "BATCH_IDLE_DURATION", default_value = "1s", value_parser = duration)]
     batch_idle_duration: Duration,
     /// A burst of pods is over after this long at the latest.
     #[arg(long, env = "BATCH_MAX_DURATION", default_value = "10s", value_parser = duration)]
     batch_max_duration: Duration,
+    /// So many pods are planned at a time; the others follow at once.
+    #[arg(long, env = "PODS_PER_PASS", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pods_per_pass: u32,
+    /// Whether preferences of pods are tried before they are dropped, or never looked at.
+    #[arg(long, env = "PREFERENCE_POLICY", value_enum, default_value = "Respect")]
+    preference_policy: PreferencePolicy,
+    /// Whether minValues of a NodePool must hold, or is lowered to what there is.
+    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, default_value = "Strict")]
+    min_values_policy: MinValuesPolicy,
+    /// A machine that is ready and has not taken its pod after this long is not bought for that pod again.
+    #[arg(long, env = "UNFIT_AFTER", default_value = "30s", value_parser = duration)]
+    unfit_after: Duration,
     /// An empty node is looked at again after this long before it goes.
     #[arg(long, default_value = "15s", value_parser = duration)]
     validation_delay: Duration,
@@ -64,6 +80,22 @@ pub(crate) struct Args {
     /// Port of /healthz and /readyz; 0 takes a free one.
     #[arg(long, env = "HEALTH_PROBE_PORT", default_value_t = 8081)]
     health_port: u16,
+}
+
+/// Karpenter's `PREFERENCE_POLICY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum PreferencePolicy {
+    Respect,
+    Ignore,
+}
+
+/// Karpenter's `MIN_VALUES_POLICY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum MinValuesPolicy {
+    Strict,
+    BestEffort,
 }
 
 /// Which cluster, and which providers.
@@ -103,8 +135,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn settings(args: &Args) -> anyhow::Result<Settings> {
     Ok(Settings {
         lease: (!args.no_leader_election).then(|| args.lease.clone()),
+        batch_single: args.batch_single_duration,
         batch_idle: args.batch_idle_duration,
         batch_max: args.batch_max_duration,
+        rules: Rules {
+            respect_preferences: args.preference_policy == PreferencePolicy::Respect,
+            strict_min_values: args.min_values_policy == MinValuesPolicy::Strict,
+            most_pods: usize::try_from(args.pods_per_pass).unwrap_or(usize::MAX),
+        },
+        unfit_after: args.unfit_after,
         max_machines: args.max_machines,
         max_micro_usd_per_hour: args.max_usd_per_hour,
         validation_delay: args.validation_delay,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kube::Client;
 use scarpenter_api::NodeClaim;
@@ -14,7 +14,9 @@ use crate::catalog::Shelf;
 use crate::event::Events;
 use crate::fence::Fence;
 use crate::join::Authorities;
+use crate::lessons::Lessons;
 use crate::metrics::Metrics;
+use crate::provisioner::tell::Teller;
 use crate::settings::Settings;
 use crate::stock::Stock;
 use crate::vendors::Vendors;
@@ -30,6 +32,10 @@ pub(crate) struct Context {
     pub(crate) catalog: Shelf,
     pub(crate) vendors: Vendors,
     pub(crate) events: Events,
+    /// What machines have taught.
+    pub(crate) lessons: Lessons,
+    /// What pods are to be told.
+    pub(crate) teller: Teller,
     pub(crate) metrics: Arc<Metrics>,
     /// What is usable of each class, as of its latest check.
     pub(crate) classes: Mutex<BTreeMap<String, ClassState>>,
@@ -40,6 +46,8 @@ pub(crate) struct Context {
     view: Mutex<View>,
     stock: Mutex<Stock>,
     class_uses: Mutex<BTreeMap<String, Instant>>,
+    /// When a pod was seen last that had just been bound.
+    bound: Mutex<Instant>,
     /// Latest own write of each claim, since the watch may be behind it.
     written: Mutex<HashMap<ClaimUid, Arc<NodeClaim>>>,
     /// Claims that were let go of and are not seen gone yet: nothing is left to do for them.
@@ -154,6 +162,8 @@ impl Context {
         let context = Self {
             vendors,
             events: Events::new(&settings.component),
+            lessons: Lessons::default(),
+            teller: Teller::default(),
             client,
             unrepeated,
             fence,
@@ -169,6 +179,7 @@ impl Context {
             view: Mutex::default(),
             stock: Mutex::default(),
             class_uses: Mutex::default(),
+            bound: Mutex::new(Instant::now()),
             written: Mutex::default(),
             released: Mutex::default(),
             self_tests: Mutex::default(),
@@ -189,6 +200,16 @@ impl Context {
     /// When each class was last used, or held for a claim to come; never held over an await.
     pub(crate) fn class_uses(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
         self.class_uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A pod has just been bound.
+    pub(crate) fn saw_bound(&self) {
+        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long no pod was bound, as far as this process has seen.
+    pub(crate) fn quiet(&self) -> Duration {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// State of a class as of its latest check.

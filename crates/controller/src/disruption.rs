@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::clock;
 use crate::context::Context;
 use crate::event::Severity;
+use crate::lessons::promise;
 use crate::lifecycle::{Error, delete_claim, pods_on, taint, write_status};
 use crate::provisioner::chain;
 
@@ -74,7 +75,8 @@ fn facts(context: &Context) -> (Vec<EmptyNode>, BTreeMap<String, u32>) {
     let view = context.view();
     let mut nodes = Vec::new();
     let mut budgets = BTreeMap::new();
-    for record in view.claims().filter(|record| is_empty(&view, record)) {
+    let kept_for = promise::longest(context.settings.unfit_after);
+    for record in view.claims().filter(|record| is_empty(&view, record, kept_for)) {
         let Some(pool) = record.pool.as_deref().and_then(|pool| view.pool(pool)) else { continue };
         budgets.entry(pool.name_any()).or_insert_with(|| budget(&view, pool));
         nodes.push(EmptyNode {
@@ -114,7 +116,7 @@ async fn mark(context: &Context, consolidatable: &BTreeSet<ClaimUid>) {
 }
 
 /// No pod that occupies it, none that was promised it, initialized, and nobody said hands off.
-fn is_empty(view: &View, record: &ClaimRecord) -> bool {
+fn is_empty(view: &View, record: &ClaimRecord, kept_for: Duration) -> bool {
     let claim = &record.claim;
     if claim.deleted.is_some() || !claim.initialized || claim.terminating.is_some() {
         return false;
@@ -122,17 +124,16 @@ fn is_empty(view: &View, record: &ClaimRecord) -> bool {
     let mut nodes = view.nodes_of(&claim.uid);
     let (Some(node), None) = (nodes.next(), nodes.next()) else { return false };
     let protected = node.annotations.get(label::DO_NOT_DISRUPT).is_some_and(|value| value == "true");
-    let expected = view.is_awaited(record) && is_young(record);
+    let expected = view.is_awaited(record) && is_young(record, kept_for);
     let occupied = view.pods_on(&node.name).any(|pod| pod.occupies);
     node.is_initialized() && !node.deleting && !protected && !occupied && !expected
 }
 
-/// A pod that a machine was bought for has this long to be bound there, before the machine counts as empty.
-const NOMINATED: Duration = Duration::from_secs(30);
-
-fn is_young(record: &ClaimRecord) -> bool {
+/// A machine does not count as empty while it may still be for the pods that it was bought for. That the promise to a
+/// pod ends before is `lessons::promise`'s to say.
+fn is_young(record: &ClaimRecord, kept_for: Duration) -> bool {
     let since = condition::since(record.object.conditions(), condition::INITIALIZED);
-    since.is_some_and(|at| clock::now() < Time::from_millis(at.as_millisecond()).after(NOMINATED))
+    since.is_some_and(|at| clock::now() < Time::from_millis(at.as_millisecond()).after(kept_for))
 }
 
 /// Allowed by the pool's budgets, less what is going already or not ready (DIS-6).

@@ -14,6 +14,7 @@ mod event;
 mod fence;
 mod join;
 mod leader;
+mod lessons;
 mod lifecycle;
 mod metrics;
 mod orphans;
@@ -143,10 +144,14 @@ async fn lead(
         () = shutdown.cancelled() => {}
     }
     tracing::info!("caches synced");
+    lessons::load(context).await;
     tasks.spawn(class::run(Arc::clone(context), config));
     tasks.spawn(pool::run(Arc::clone(context)));
     tasks.spawn(csr::run(Arc::clone(context)));
     tasks.spawn(provisioner::run(Arc::clone(context)));
+    tasks.spawn(provisioner::tell::run(Arc::clone(context)));
+    tasks.spawn(lessons::run(Arc::clone(context)));
+    tasks.spawn(lessons::promise::run(Arc::clone(context)));
     tasks.spawn(disruption::run(Arc::clone(context)));
     tasks.spawn(orphans::run(Arc::clone(context)));
     tasks.spawn(pods::run(Arc::clone(context)));

@@ -63,6 +63,28 @@ impl Metrics {
             .set(number(pods));
     }
 
+    /// Pods of a pass, and how many of them it left for the next.
+    pub(crate) fn queue(&self, pods: usize, deferred: usize) {
+        gauge!("karpenter_scheduler_queue_depth", "controller" => "provisioner").set(number(pods));
+        gauge!("scarpenter_scheduler_deferred_pods_count", "controller" => "provisioner")
+            .set(number(deferred));
+    }
+
+    /// Of how many kinds of machines it was learned what pods can have.
+    pub(crate) fn kinds_learned(&self, kinds: usize) {
+        gauge!("scarpenter_learned_machine_kinds").set(number(kinds));
+    }
+
+    /// A machine came and did not take the pod that it was bought for.
+    pub(crate) fn unfit(&self, vendor: &Vendor) {
+        counter!("scarpenter_unfit_machines_total", "provider" => vendor.to_string()).increment(1);
+    }
+
+    /// Pods that have not been told yet what was decided of them.
+    pub(crate) fn untold(&self, pods: usize) {
+        gauge!("scarpenter_untold_pods").set(number(pods));
+    }
+
     pub(crate) fn planning(&self, took: Duration) {
         histogram!("karpenter_scheduler_scheduling_duration_seconds", "controller" => "provisioner")
             .record(took);

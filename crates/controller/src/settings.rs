@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use scarpenter_core::name::Vendor;
+use scarpenter_planner::Rules;
 use scarpenter_provider::Endpoint;
 
 /// Everything that is settable, already refined: values in here cannot be wrong.
@@ -21,6 +22,10 @@ pub struct Settings {
     pub batch_idle: Duration,
     /// A burst is over after this long at the latest.
     pub batch_max: Duration,
+    /// Where Karpenter lets the operator choose, and how many pods one pass looks at.
+    pub rules: Rules,
+    /// A machine that is ready and has not taken the pod that it was bought for after this long does not do for it.
+    pub unfit_after: Duration,
     /// Most machines at a time, over all pools.
     pub max_machines: u32,
     /// Most money an hour, over all pools, in micro-USD.
@@ -54,6 +59,8 @@ impl Default for Settings {
             batch_single: Duration::from_millis(20),
             batch_idle: Duration::from_secs(1),
             batch_max: Duration::from_secs(10),
+            rules: Rules::default(),
+            unfit_after: Duration::from_secs(30),
             max_machines: 100,
             max_micro_usd_per_hour: 10_000_000,
             validation_delay: Duration::from_secs(15),

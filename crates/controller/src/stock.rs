@@ -63,13 +63,6 @@ impl Stock {
         refuse(&mut self.vendors, vendor.clone(), now, words)
     }
 
-    /// Remembers that a machine of this offering came too small for what it was bought for; the next would be no larger.
-    pub(crate) fn refuse_small(&mut self, key: &OfferingKey, now: Time, words: &str) -> Time {
-        let until = now.after(LONGEST);
-        self.offerings.insert(key.clone(), Refused { until, times: 1, words: words.to_owned() });
-        until
-    }
-
     /// Remembers that a vendor does not take its plugin's credentials.
     pub(crate) fn deny_vendor(&mut self, vendor: &Vendor, now: Time, words: &str) -> Time {
         self.denied.insert(vendor.clone());

@@ -1,5 +1,7 @@
 //! Feeds the view from watches, and wakes who waits for what changed.
 
+mod surroundings;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client, Resource, ResourceExt};
 use scarpenter_api::{NodeClaim, NodePool, ScarpenterNodeClass, condition};
 use scarpenter_core::pod::PodKey;
+use scarpenter_index::View;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch as signal;
 
@@ -20,7 +23,7 @@ use crate::context::Context;
 pub(crate) type Synced = signal::Sender<usize>;
 
 /// How many kinds [`run`] watches.
-pub(crate) const KINDS: usize = 5;
+pub(crate) const KINDS: usize = 5 + surroundings::KINDS;
 /// The same and [`claims`].
 pub(crate) const KINDS_AND_CLAIMS: usize = KINDS + 1;
 
@@ -72,7 +75,12 @@ struct Pods<'a>(&'a Context);
 
 impl Sink<Pod> for Pods<'_> {
     fn apply(&mut self, object: Pod) {
-        let touched = self.0.view().apply_pod(&object);
+        let mut view = self.0.view();
+        if is_newly_bound(&view, &object) {
+            self.0.saw_bound();
+        }
+        let touched = view.apply_pod(&object);
+        drop(view);
         if touched.pending {
             self.0.wake.pods.notify_one();
         }
@@ -87,6 +95,12 @@ impl Sink<Pod> for Pods<'_> {
     fn listed(&mut self, names: BTreeSet<PodKey>) {
         self.0.view().keep_pods(&names);
     }
+}
+
+fn is_newly_bound(view: &View, object: &Pod) -> bool {
+    let key = PodKey::new(&object.namespace().unwrap_or_default(), &object.name_any());
+    let node = object.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    node.is_some_and(|node| !node.is_empty()) && view.pod(&key).is_none_or(|known| known.node.is_none())
 }
 
 struct Nodes<'a>(&'a Context);
@@ -201,6 +215,7 @@ pub(crate) async fn run(context: &Context, synced: &Synced) {
         feed::<NodePool>(client, synced, Pools(context)),
         feed::<ScarpenterNodeClass>(client, synced, Classes(context)),
         feed::<DaemonSet>(client, synced, Daemons(context)),
+        surroundings::run(context, synced),
     );
 }
 

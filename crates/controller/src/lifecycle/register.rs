@@ -6,9 +6,10 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
-use scarpenter_api::{condition, event, quantity};
+use scarpenter_api::{condition, event};
 use scarpenter_core::label;
 use scarpenter_core::offering::Launch;
+use scarpenter_core::pod::TaintEffect;
 use scarpenter_core::resources::format_quantity;
 use scarpenter_index::ClaimRecord;
 use serde_json::json;
@@ -16,12 +17,19 @@ use serde_json::json;
 use super::{Error, Next, status};
 use crate::context::Context;
 use crate::event::Severity;
-use crate::{clock, join};
+use crate::{join, lessons};
 
 /// A node that has so many percent of what was promised is what was promised.
 const ENOUGH: i64 = 90;
 
-/// Syncs claim to node in one patch, takes the unregistered taint off, and forgets the join material.
+/// So often the taint is tried to be taken off while others write the node, too.
+const OPEN_TRIES: usize = 5;
+
+/// Syncs claim to node in one patch, forgets the join material, and takes the unregistered taint off.
+///
+/// The taint goes in two writes, first its eviction, then the whole. Kubernetes' taint-eviction controller hears of
+/// nodes and of pods by two watches: if the taint went at once, it could hear of a pod that was bound a moment later
+/// while it still holds the node for one that evicts, and would delete that pod.
 pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     let api = Api::<Node>::all(context.client.clone());
     let name = context
@@ -40,6 +48,7 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
     context.view().apply_node(&written);
     // Before the fact is written: Release does not look for the join material of a claim that has registered.
     join::forget(context, &record.claim.uid).await.map_err(|error| Error::Join(Box::new(error)))?;
+    open(context, &api, written).await?;
     status::write(context, record, |status, look| {
         condition::set_true(&mut status.conditions, look, condition::REGISTERED);
         status.node_name = Some(name.clone());
@@ -52,34 +61,43 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
     Ok(Next::Again)
 }
 
-/// Whether the machine is what was promised. Where its pods do not fit, another of the same would be no better.
+/// Lets pods onto the node.
+async fn open(context: &Context, api: &Api<Node>, mut node: Node) -> Result<(), Error> {
+    for left in (0..OPEN_TRIES).rev() {
+        let taints = opened(&node);
+        let patch = json!({
+            "metadata": {"resourceVersion": node.resource_version()},
+            "spec": {"taints": taints},
+        });
+        match api.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(written) => {
+                context.view().apply_node(&written);
+                return Ok(());
+            }
+            Err(kube::Error::Api(status)) if status.is_conflict() && left > 0 => {
+                node = api.get(&node.name_any()).await.map_err(Error::kubernetes("read the node"))?;
+            }
+            Err(error) => return Err(Error::kubernetes("take the unregistered taint off")(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the machine is what was promised. That its pods do not fit is said once it is fit for use, and what it has
+/// is learned then.
 async fn compare(context: &Context, record: &ClaimRecord, launch: &Launch, node: &Node) {
+    context.stock().joined(&launch.offering);
     let found = scarpenter_api::node::allocatable(node);
-    let requests = record.object.spec.resources.as_ref();
-    let requests = requests.map(|resources| quantity::read(Some(&resources.requests))).unwrap_or_default();
     let short = launch.allocatable.iter().find(|(name, promised)| {
         i128::from(found.get(name)) * 100 < i128::from(*promised) * i128::from(ENOUGH)
     });
-    let Some((name, promised)) = short.filter(|_| !found.is_empty()) else {
-        return context.stock().joined(&launch.offering);
-    };
+    let Some((name, promised)) = short.filter(|_| !found.is_empty()) else { return };
     let [promised, there] = [promised, found.get(name)].map(|amount| format_quantity(name, amount));
     let words = format!("{} was to have {promised} of {name} and has {there}", launch.offering);
     context
         .events
         .publish(&context.client, &*record.object, Severity::Warning, event::FAILED_CONSISTENCY_CHECK, &words)
         .await;
-    if requests.fits(&found) {
-        return context.stock().joined(&launch.offering);
-    }
-    let mut stock = context.stock();
-    let until = stock.refuse_small(&launch.offering, clock::now(), &words);
-    stock.say(&record.pods, &words);
-    tracing::warn!(
-        words,
-        until = clock::rfc3339(until),
-        "machine too small for its pods; not bought again before"
-    );
 }
 
 async fn warn_of_missing_taint(context: &Context, record: &ClaimRecord, node: &Node) {
@@ -150,7 +168,10 @@ fn is_fact(key: &str) -> bool {
 
 fn taints(record: &ClaimRecord, node: &Node) -> Vec<Taint> {
     let mut out = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
-    out.retain(|taint| taint.key != label::UNREGISTERED_TAINT);
+    for taint in out.iter_mut().filter(|taint| taint.key == label::UNREGISTERED_TAINT) {
+        taint.effect = TaintEffect::NoSchedule.as_str().to_owned();
+        taint.time_added = None;
+    }
     if node.labels().get(label::DO_NOT_SYNC_TAINTS).is_some_and(|value| value == "true") {
         return out;
     }
@@ -162,6 +183,11 @@ fn taints(record: &ClaimRecord, node: &Node) -> Vec<Taint> {
     out
 }
 
+fn opened(node: &Node) -> Vec<Taint> {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    taints.into_iter().filter(|taint| taint.key != label::UNREGISTERED_TAINT).collect()
+}
+
 /// Marks the node as fit for use.
 pub(crate) async fn initialize(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     let api = Api::<Node>::all(context.client.clone());
@@ -171,6 +197,9 @@ pub(crate) async fn initialize(context: &Context, record: &ClaimRecord) -> Resul
         .as_ref()
         .and_then(|status| status.node_name.clone())
         .unwrap_or_else(|| record.claim.name.clone());
+    let found = context.view().node(&name).map(|node| node.allocatable.clone()).unwrap_or_default();
+    // Before pods are planned on what the node shows.
+    lessons::learn(context, record, &found);
     let patch = json!({"metadata": {"labels": {label::INITIALIZED: "true"}}});
     let written = api
         .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
@@ -184,4 +213,32 @@ pub(crate) async fn initialize(context: &Context, record: &ClaimRecord) -> Resul
     tracing::info!(node = name, "node initialized");
     context.wake.pools.notify_one();
     Ok(Next::Again)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::NodeSpec;
+    use scarpenter_api::{NodeClaim, NodeClaimSpec};
+
+    use super::*;
+
+    fn taint(key: &str, effect: &str) -> Taint {
+        Taint { key: key.to_owned(), effect: effect.to_owned(), ..Taint::default() }
+    }
+
+    fn node(taints: Vec<Taint>) -> Node {
+        Node { spec: Some(NodeSpec { taints: Some(taints), ..NodeSpec::default() }), ..Node::default() }
+    }
+
+    #[test]
+    fn a_pod_that_is_bound_at_once_is_never_seen_on_a_node_that_evicts() {
+        let claim = NodeClaim::new("c", NodeClaimSpec::default());
+        let record = ClaimRecord::parse(Arc::new(claim));
+        let joined = node(vec![taint(label::UNREGISTERED_TAINT, "NoExecute"), taint("own", "NoSchedule")]);
+        let first = taints(&record, &joined);
+        assert_eq!(first, [taint(label::UNREGISTERED_TAINT, "NoSchedule"), taint("own", "NoSchedule")]);
+        assert_eq!(opened(&node(first)), [taint("own", "NoSchedule")]);
+    }
 }

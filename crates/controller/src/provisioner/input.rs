@@ -1,8 +1,9 @@
 //! The facts of one pass, copied out of the view so that it is not held while planning.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError};
 
+use kube::ResourceExt;
 use scarpenter_api::NodePool;
 use scarpenter_api::condition::{self, Status};
 use scarpenter_core::label;
@@ -12,11 +13,14 @@ use scarpenter_core::pod::Pod;
 use scarpenter_core::pool::{Class, Pool};
 use scarpenter_core::resources::{MICRO_USD_PER_HOUR, NODES};
 use scarpenter_core::snapshot::Snapshot;
+use scarpenter_core::topology::Namespaces;
 use scarpenter_index::View;
-use scarpenter_planner::{Caps, Input, Unavailable};
+use scarpenter_planner::{Caps, Input, Lessons, Refusal, Rules, Unavailable, Unplaced};
 
-use crate::clock;
+use super::write::GIVEN_UP;
 use crate::context::Context;
+use crate::lessons::promise::MOST_KINDS;
+use crate::{clock, lessons};
 
 /// Everything that one pass looks at.
 pub(crate) struct Facts {
@@ -27,6 +31,11 @@ pub(crate) struct Facts {
     pub(crate) daemons: Vec<Daemon>,
     pub(crate) unavailable: Unavailable,
     pub(crate) caps: Caps,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) lessons: Lessons,
+    pub(crate) rules: Rules,
+    /// Pods that get no further machine, since several came that did not do.
+    pub(crate) given_up: Vec<Unplaced>,
     pub(crate) now: i64,
     /// Pools of ours that were left out because they, or their classes, are not ready: a sentence each.
     pub(crate) unready: Vec<String>,
@@ -43,8 +52,19 @@ impl Facts {
             daemons: &self.daemons,
             unavailable: &self.unavailable,
             caps: &self.caps,
+            namespaces: &self.namespaces,
+            lessons: &self.lessons,
+            rules: self.rules,
             now: self.now,
         }
+    }
+
+    /// Pods that no place is promised to.
+    pub(crate) fn wanting(&self) -> impl Iterator<Item = &Pod> {
+        let places = self.nodes.iter().filter(|node| node.open);
+        let promised: HashSet<&str> =
+            places.flat_map(|node| node.promised.iter().map(String::as_str)).collect();
+        self.pods.iter().filter(move |pod| !promised.contains(pod.uid.as_str()))
     }
 }
 
@@ -58,7 +78,10 @@ pub(crate) fn gather(context: &Context) -> Facts {
     let caps = caps(context, &view);
     let daemons = view.daemons();
     let unready = unready_pools(context, &view, &pools);
+    let namespaces = view.namespaces().clone();
+    let boots = view.classes().map(|class| (class.name_any(), lessons::boots(&class.spec))).collect();
     drop(view);
+    let (given_up, pods) = pods.into_iter().partition(|pod| is_given_up(context, &pod.uid));
     Facts {
         pods,
         pools,
@@ -67,9 +90,34 @@ pub(crate) fn gather(context: &Context) -> Facts {
         daemons,
         unavailable: unavailable(context),
         caps,
+        namespaces,
+        lessons: lessons::taught(context, &boots),
+        rules: context.settings.rules,
+        given_up: given_up.iter().filter_map(|pod: &Pod| give_up(context, pod)).collect(),
         now: clock::now().millis().div_euclid(1000),
         unready,
     }
+}
+
+fn is_given_up(context: &Context, pod: &str) -> bool {
+    context.lessons.memory().unfit(pod).is_some_and(|kinds| kinds.len() >= MOST_KINDS)
+}
+
+/// Each machine that did not do was paid for: the next is for a person to decide.
+fn give_up(context: &Context, pod: &Pod) -> Option<Unplaced> {
+    let memory = context.lessons.memory();
+    let kinds = memory.unfit(&pod.uid)?;
+    let tries: Vec<String> = kinds
+        .iter()
+        .map(|(kind, words)| format!("{} {}: {words}", kind.vendor, kind.instance_type))
+        .collect();
+    let message = format!(
+        "{} kinds of machines were bought for it and did not do, so no other is; change the pod. {}",
+        tries.len(),
+        tries.join("; ")
+    );
+    let refusal = Refusal { reason: GIVEN_UP.to_owned(), message, removed: Vec::new(), until: None };
+    Some(Unplaced { pod: pod.key.clone(), uid: pod.uid.clone(), refusal })
 }
 
 fn unready_pools(context: &Context, view: &View, usable: &[Pool]) -> Vec<String> {

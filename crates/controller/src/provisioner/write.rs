@@ -1,10 +1,10 @@
-//! Writes a plan: claims, tolerations, and why a pod gets nothing.
+//! Writes a plan: claims, tolerations, and what pods are to be told.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
@@ -18,54 +18,33 @@ use scarpenter_core::pod::{PodKey, Toleration};
 use scarpenter_planner::{Nomination, Plan, PlannedClaim, Unplaced};
 use serde_json::json;
 
-use crate::clock;
+use super::tell::News;
 use crate::context::Context;
 use crate::event::Severity;
+use crate::{clock, lessons};
 
 /// How many claims are written at a time.
 const PARALLEL: usize = 16;
-
-/// What each waiting pod was told last, so that it is told again only when it changed.
-#[derive(Debug, Default)]
-pub(crate) struct Told(HashMap<String, (String, String)>);
-
-impl Told {
-    /// Forgets pods that no longer wait.
-    pub(crate) fn keep(&mut self, pods: &[scarpenter_core::pod::Pod]) {
-        let waiting: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
-        self.0.retain(|uid, _| waiting.contains(uid.as_str()));
-    }
-
-    fn is_new(&mut self, uid: &str, reason: &str, message: &str) -> bool {
-        let words = (reason.to_owned(), message.to_owned());
-        self.0.insert(uid.to_owned(), words.clone()) != Some(words)
-    }
-}
+/// Rule of a refusal: several kinds of machines came, and none took the pod.
+pub(super) const GIVEN_UP: &str = "given-up";
 
 /// Writes a plan. One claim that fails does not stop the others; its pods are planned again.
 ///
+/// Claims come first, then what pods need to be bound to them; pods are told afterwards, and not waited for.
 /// A pod that gets nothing is also told which pools are `unready`.
-pub(crate) async fn write(context: &Arc<Context>, plan: Plan, unready: &[String], told: &mut Told) {
-    let Plan { claims, nominated, mut unplaced, capped } = plan;
+pub(crate) async fn write(context: &Arc<Context>, plan: Plan, unready: &[String]) {
+    let Plan { claims, nominated, mut unplaced, capped, deferred: _ } = plan;
     unplaced.iter_mut().for_each(|unplaced| add_unready(unplaced, unready));
     if let Some(capped) = &capped {
         tracing::warn!(capped, "a cap of the controller leaves pods over");
     }
     hold_classes(context, &claims).await;
     futures::stream::iter(claims).for_each_concurrent(PARALLEL, |planned| claim(context, planned)).await;
-    let nominated = nominated
-        .into_iter()
-        .filter(|nomination| told.is_new(&nomination.uid, "Nominated", &nomination.node));
-    let nominated: Vec<Nomination> = nominated.collect();
     futures::stream::iter(nominated)
         .for_each_concurrent(PARALLEL, |nomination| nominate(context, nomination))
         .await;
     context.metrics.unschedulable(unplaced.len());
-    let unplaced: Vec<Unplaced> = unplaced
-        .into_iter()
-        .filter(|unplaced| told.is_new(&unplaced.uid, &unplaced.refusal.reason, &unplaced.refusal.message))
-        .collect();
-    futures::stream::iter(unplaced).for_each_concurrent(PARALLEL, |unplaced| refuse(context, unplaced)).await;
+    unplaced.into_iter().for_each(|unplaced| refuse(context, unplaced));
 }
 
 /// A pool that is not ready may be the one that the pod was meant for.
@@ -94,7 +73,11 @@ async fn hold_classes(context: &Context, claims: &[PlannedClaim]) {
 
 async fn claim(context: &Context, planned: PlannedClaim) {
     let Some(pool) = context.view().pool(&planned.pool).cloned() else { return };
-    let object = object(&pool, &planned);
+    let class = context.view().class(&pool.spec.template.spec.node_class_ref.name).cloned();
+    let mut object = object(&pool, &planned);
+    if let Some(class) = class {
+        object.annotations_mut().insert(lessons::BOOTS.to_owned(), lessons::boots(&class.spec));
+    }
     let api = Api::<NodeClaim>::all(context.client.clone());
     match api.create(&PostParams::default(), &object).await {
         Ok(created) => {
@@ -143,7 +126,7 @@ fn owner(pool: &NodePool) -> Option<OwnerReference> {
     Some(OwnerReference { block_owner_deletion: Some(true), controller: None, ..pool.owner_ref(&())? })
 }
 
-/// Tells the pods of a claim, and gives each the tolerations that it needs there.
+/// Gives the pods of a claim the tolerations that they need there, and has them told.
 async fn tell(context: &Context, planned: &PlannedClaim, claim: &str) {
     let place = format!("{} at {}", planned.launch.offering, planned.launch.price_per_hour_micro_usd);
     let place = &place;
@@ -153,8 +136,11 @@ async fn tell(context: &Context, planned: &PlannedClaim, claim: &str) {
             tracing::error!(pod = %key, claim, error = %chain(&error), "tolerations not added: the pod cannot be bound to its machine");
         }
         let message = format!("waiting for nodeclaim {claim}: {place}");
-        set_condition(context, key, uid, Status::False, reason::CLAIM_CREATED, &message).await;
-        publish(context, key, uid, Severity::Normal, event::NOMINATED, &format!("Pod should schedule on: nodeclaim/{claim} ({place})")).await;
+        let note = format!("Pod should schedule on: nodeclaim/{claim} ({place})");
+        context.teller.say(News {
+            condition: Some((reason::CLAIM_CREATED, message)),
+            ..nominated(key, uid, note)
+        });
     });
     futures::future::join_all(tellings).await;
 }
@@ -164,23 +150,27 @@ async fn nominate(context: &Context, nomination: Nomination) {
     if let Err(error) = tolerate(context, &pod, &uid, &tolerations).await {
         tracing::error!(%pod, node, error = %chain(&error), "tolerations not added: the pod cannot be bound to its machine");
     }
-    publish(
-        context,
-        &pod,
-        &uid,
-        Severity::Normal,
-        event::NOMINATED,
-        &format!("Pod should schedule on: node/{node}"),
-    )
-    .await;
+    context.teller.say(nominated(&pod, &uid, format!("Pod should schedule on: node/{node}")));
 }
 
-async fn refuse(context: &Context, unplaced: Unplaced) {
+fn nominated(pod: &PodKey, uid: &str, note: String) -> News {
+    News {
+        pod: pod.clone(),
+        uid: uid.to_owned(),
+        about: event::NOMINATED.to_owned(),
+        condition: None,
+        severity: Severity::Normal,
+        event: (event::NOMINATED, note),
+        good: true,
+    }
+}
+
+fn refuse(context: &Context, unplaced: Unplaced) {
     let Unplaced { pod, uid, refusal } = unplaced;
     let word = match refusal.reason.as_str() {
         "stock-out" => reason::SOLD_OUT,
         "limits" | "caps" => reason::LIMIT_REACHED,
-        "invalid" | "undecided" => reason::NOT_PLACEABLE,
+        "invalid" | "undecided" | GIVEN_UP => reason::NOT_PLACEABLE,
         _ => reason::NO_OFFERING,
     };
     // The planner's words end with the time of the next try where there is one.
@@ -188,8 +178,15 @@ async fn refuse(context: &Context, unplaced: Unplaced) {
     let last = if word == reason::SOLD_OUT { context.stock().said(&uid) } else { None };
     let last = last.map(|words| format!("; {words}")).unwrap_or_default();
     let message = format!("{}{again}{last}", refusal.message.trim_end_matches('.'));
-    set_condition(context, &pod, &uid, Status::False, word, &message).await;
-    publish(context, &pod, &uid, Severity::Warning, event::FAILED_SCHEDULING, &message).await;
+    context.teller.say(News {
+        pod,
+        uid,
+        about: refusal.reason,
+        condition: Some((word, message.clone())),
+        severity: Severity::Warning,
+        event: (event::FAILED_SCHEDULING, message),
+        good: false,
+    });
 }
 
 /// Adds tolerations that the pod does not have; the API server lets them be added to a pod, and only that.
@@ -252,25 +249,6 @@ pub(crate) async fn set_condition(
     }
 }
 
-async fn publish(
-    context: &Context,
-    key: &PodKey,
-    uid: &str,
-    severity: Severity,
-    reason: &'static str,
-    note: &str,
-) {
-    let about = ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Pod".to_owned()),
-        name: Some(key.name.clone()),
-        namespace: Some(key.namespace.clone()),
-        uid: Some(uid.to_owned()),
-        ..ObjectReference::default()
-    };
-    context.events.publish_about(&context.client, about, severity, reason, note).await;
-}
-
 /// An error with its causes, for the one place that logs it.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut out = error.to_string();
@@ -285,14 +263,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pod_is_told_again_only_when_the_words_change() {
-        let mut told = Told::default();
-        assert!(told.is_new("u", "NoOffering", "a"));
-        assert!(!told.is_new("u", "NoOffering", "a"));
-        assert!(told.is_new("u", "NoOffering", "b"));
-    }
 
     #[test]
     fn a_toleration_without_value_is_written_as_exists() {
