@@ -8,8 +8,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::Context;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+mod unknown;
 
 /// How the name of a file in a folder ends if it is read.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -97,14 +100,13 @@ pub(super) struct Object {
 
 impl Object {
     /// The object as what its kind says it is; fields that this kind does not have are told of in `notes`.
-    pub(super) fn parse<T: DeserializeOwned>(self, notes: &mut Vec<String>) -> anyhow::Result<T> {
-        let what = self.to_string();
-        let mut unknown = Vec::new();
-        let parsed = serde_ignored::deserialize(self.value, |path| unknown.push(field(&path)));
-        // The types know these two of themselves, and some do not read them.
+    pub(super) fn parse<T: DeserializeOwned + Serialize>(self, notes: &mut Vec<String>) -> anyhow::Result<T> {
+        let parsed = serde_json::from_value(self.value.clone()).with_context(|| self.to_string())?;
+        let unknown = unknown::fields(&self.value, &parsed).with_context(|| self.to_string())?;
+        // The types know these two of themselves, and some do not write them.
         let unknown = unknown.iter().filter(|field| !["apiVersion", "kind"].contains(&field.as_str()));
-        notes.extend(unknown.map(|field| format!("unknown field {field} in {what}: ignored")));
-        parsed.with_context(|| what.clone())
+        notes.extend(unknown.map(|field| format!("unknown field {field} in {self}: ignored")));
+        Ok(parsed)
     }
 
     pub(super) fn version_and_kind(&self) -> (&str, &str) {
@@ -116,22 +118,6 @@ impl Object {
         let version = &self.api_version;
         anyhow::ensure!(version == wanted, "{self} is of {version}: {wanted} is wanted");
         Ok(())
-    }
-}
-
-/// `spec.containers[0].image`
-fn field(path: &serde_ignored::Path<'_>) -> String {
-    use serde_ignored::Path;
-    match path {
-        Path::Root => String::new(),
-        Path::Seq { parent, index } => format!("{}[{index}]", field(parent)),
-        Path::Map { parent, key } => {
-            let parent = field(parent);
-            if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") }
-        }
-        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
-            field(parent)
-        }
     }
 }
 
