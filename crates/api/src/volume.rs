@@ -144,7 +144,7 @@ impl Volume {
         if self.local {
             places.iter_mut().for_each(|lines| lines.retain(|line| line.key != label::HOSTNAME));
         }
-        places
+        or_anywhere(places)
     }
 }
 
@@ -178,9 +178,12 @@ fn places(
         lines.extend(by_label.iter().cloned());
         driver::translate(driver, lines)
     };
-    let places: Places = terms.into_iter().map(whole).collect();
-    let anywhere = places.iter().any(Vec::is_empty);
-    (if anywhere { Places::new() } else { places }, unreachable)
+    (or_anywhere(terms.into_iter().map(whole).collect()), unreachable)
+}
+
+/// An alternative that asks for nothing leaves nothing of the others.
+fn or_anywhere(places: Places) -> Places {
+    if places.iter().any(Vec::is_empty) { Places::new() } else { places }
 }
 
 /// A term with nothing in it matches no node, nor does one that names nodes by their fields or is malformed.
@@ -297,8 +300,7 @@ fn class_places(driver: &str, object: &StorageClass) -> Places {
     if terms.is_empty() {
         terms.push(Vec::new());
     }
-    let places: Places = terms.into_iter().map(|lines| driver::translate(driver, lines)).collect();
-    if places.iter().any(Vec::is_empty) { Places::new() } else { places }
+    or_anywhere(terms.into_iter().map(|lines| driver::translate(driver, lines)).collect())
 }
 
 /// By CSI driver, how many volumes a node can attach; a driver that does not say is not limited.
@@ -319,3 +321,7 @@ fn size(list: Option<&BTreeMap<String, Quantity>>) -> i64 {
 fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
