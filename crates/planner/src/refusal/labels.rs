@@ -7,7 +7,7 @@ use scarpenter_core::nearest::nearest;
 use scarpenter_core::requirements::{Requirement, Requirements, ValueSet};
 use scarpenter_core::snapshot::{Bits, Selection};
 
-use super::{Case, Table};
+use super::rules::{Case, Table};
 use crate::words::{count, list, said};
 
 /// So many examples of what there is are named.
@@ -57,9 +57,9 @@ fn only(key: &str, set: &ValueSet) -> Requirements {
 
 /// The pod's own lines about a key.
 fn own_lines(table: &Table<'_, '_>, key: &str) -> Vec<String> {
-    let selector = table.pod.node_selector.get(key);
+    let selector = table.asked.pod.node_selector.get(key);
     let selector = selector.map(|value| format!("nodeSelector {key}: {value}"));
-    let lines = table.pod.required_terms.iter().flatten().filter(|line| line.key == key);
+    let lines = table.asked.pod.required_terms.iter().flatten().filter(|line| line.key == key);
     selector.into_iter().chain(lines.map(Requirement::to_string)).collect()
 }
 
@@ -151,7 +151,7 @@ impl Values {
 
 /// A label that no offering carries.
 pub(super) fn of_pool(table: &Table<'_, '_>, key: &str) -> String {
-    let set = table.shape.terms.iter().find_map(|term| term.get(key));
+    let set = table.asked.terms.iter().find_map(|term| term.get(key));
     if set.is_some_and(ValueSet::is_empty) {
         return contradiction(table, key);
     }

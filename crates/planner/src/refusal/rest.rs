@@ -1,16 +1,17 @@
 //! What to say when a rule that is no label leaves nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scarpenter_core::label;
 use scarpenter_core::offering::Price;
 use scarpenter_core::pod::{Pod, untolerated};
 use scarpenter_core::resources::MICRO_USD_PER_HOUR;
-use scarpenter_core::snapshot::Snapshot;
+use scarpenter_core::snapshot::{OfferingId, Snapshot};
 
-use super::{Case, Left, Table};
+use super::asked;
+use super::rules::{Case, Left, Table};
+use crate::Kind;
 use crate::ground::Ground;
-use crate::pass::Pass;
 use crate::words::{amount, count, list, said, utc};
 
 type Cases<'c, 'p, 'a> = &'c [Case<'p, 'a>];
@@ -93,7 +94,7 @@ pub(super) fn only_spot(_: &Table<'_, '_>, _: Cases<'_, '_, '_>) -> String {
 
 pub(super) fn taints(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String {
     each(before, |ground, _| {
-        let taint = untolerated(ground.taints(), &table.shape.tolerations, true)?;
+        let taint = untolerated(ground.taints(), table.asked.tolerations, false)?;
         Some(format!("NodePool {} has the taint {taint}, which the pod does not tolerate", ground.pool.name))
     })
 }
@@ -113,8 +114,16 @@ pub(super) fn vendors(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> Strin
     reasons.collect::<Vec<_>>().join("; ")
 }
 
+pub(super) fn host_ports(table: &Table<'_, '_>, _: Cases<'_, '_, '_>) -> String {
+    let left = count(table.left, "offering");
+    format!(
+        "daemon pods take {} on every machine of the {left} left; use another port",
+        asked::host_ports(table)
+    )
+}
+
 pub(super) fn capacity(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String {
-    let (names, need) = (&table.pass.names, &table.shape.need);
+    let (names, need) = (&table.pass.names, table.asked.need);
     let mut most = vec![0; need.len()];
     let mut daemons = false;
     for case in before {
@@ -136,12 +145,84 @@ pub(super) fn capacity(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> Stri
                 amount(name, *most)
             )
         }
-        None => format!("{}{beside}", no_room_together(table.pass, table.pod)),
+        None => format!("{}{beside}", no_room_together(table.asked.pod)),
     }
 }
 
-pub(super) fn no_room_together(_: &Pass<'_>, pod: &Pod) -> String {
+pub(super) fn no_room_together(pod: &Pod) -> String {
     format!("no offering that is left has room for {} at once", pod.requests)
+}
+
+pub(super) fn volume(table: &Table<'_, '_>) -> String {
+    format!("{}, and none of the {} left is there", asked::volume(table), count(table.left, "offering"))
+}
+
+/// Whether a machine of that kind was bought for the pod and did not take it.
+pub(super) fn is_unfit(
+    unfit: &BTreeMap<Kind, String>,
+    ground: &Ground<'_>,
+    snapshot: &Snapshot,
+    id: OfferingId,
+) -> bool {
+    gap(unfit, ground, snapshot, id).is_some()
+}
+
+fn gap<'u>(
+    unfit: &'u BTreeMap<Kind, String>,
+    ground: &Ground<'_>,
+    snapshot: &Snapshot,
+    id: OfferingId,
+) -> Option<(&'u Kind, &'u String)> {
+    let instance_type = snapshot.offering(id).instance_type();
+    unfit.iter().find(|(kind, _)| {
+        kind.instance_type == instance_type.name
+            && kind.vendor == instance_type.vendor
+            && kind.class == ground.class.name
+    })
+}
+
+pub(super) fn unfit(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String {
+    let (snapshot, Some(unfit)) = (table.pass.market.snapshot, table.asked.unfit) else {
+        return String::new();
+    };
+    let mut gaps: BTreeSet<String> = BTreeSet::new();
+    for case in before {
+        let Some(ground) = case.ground else { continue };
+        let known = case.left.ids(snapshot).filter_map(|id| gap(unfit, ground, snapshot, id));
+        gaps.extend(known.map(|(kind, words)| format!("{} {}: {words}", kind.vendor, kind.instance_type)));
+    }
+    let gaps: Vec<String> = gaps.into_iter().take(5).collect();
+    let why = gaps.join("; ");
+    format!(
+        "every machine that would do was bought for this pod before and did not take it ({why}); ask for less"
+    )
+}
+
+/// The label of which the offerings left have fewer values than the pool wants, with both numbers.
+pub(super) fn too_few_values<'g>(
+    ground: &'g Ground<'_>,
+    case: &Case<'_, '_>,
+    snapshot: &Snapshot,
+) -> Option<(&'g str, usize, u32)> {
+    let carried = ground.requirements.iter().filter(|(key, _)| Snapshot::carries(key));
+    let mut wanted = carried.filter_map(|(key, set)| Some((key, set.min_values()?)));
+    wanted.find_map(|(key, wanted)| {
+        let values: BTreeSet<_> =
+            case.left.ids(snapshot).filter_map(|id| snapshot.offering(id).label(key)).collect();
+        let few = values.len() < usize::try_from(wanted).unwrap_or(usize::MAX);
+        few.then_some((key, values.len(), wanted))
+    })
+}
+
+pub(super) fn min_values(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> String {
+    let snapshot = table.pass.market.snapshot;
+    each(before, |ground, case| {
+        let (key, there, wanted) = too_few_values(ground, case, snapshot)?;
+        let pool = &ground.pool.name;
+        Some(format!(
+            "NodePool {pool} wants at least {wanted} values of {key}, and the offerings left have {there}; lower minValues"
+        ))
+    })
 }
 
 pub(super) fn stock_out(table: &Table<'_, '_>, before: Cases<'_, '_, '_>) -> (String, Option<i64>) {

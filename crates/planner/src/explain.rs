@@ -1,0 +1,306 @@
+//! What comes of each pod, and why: the rules one after another, and why the nodes that exist did not take it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use scarpenter_core::node::Node;
+use scarpenter_core::offering::{Arch, OfferingKey, Price};
+use scarpenter_core::pod::{Pod, PodKey};
+use scarpenter_core::resources::{MICRO_USD_PER_HOUR, NODES};
+
+use crate::output::{Plan, PlannedClaim, Refusal};
+use crate::pass::Pass;
+use crate::refusal::{self, Asked};
+use crate::{Caps, Input};
+
+mod nodes;
+
+/// All there is to say about one pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The pod.
+    pub pod: PodKey,
+    /// Its UID.
+    pub uid: String,
+    /// What comes of it.
+    pub outcome: Outcome,
+    /// What each rule leaves, in the order of evaluation; ends with the rule that leaves nothing.
+    ///
+    /// Empty for a pod that is refused unseen, or that a place is promised to.
+    pub rules: Vec<RuleLine>,
+    /// About the first rule that took the cheapest offering away; absent when the cheapest of all is what is left.
+    pub advice: Option<Advice>,
+    /// Nodes and claims that exist and did not take it: the few that came nearest.
+    pub nodes: Vec<NodeRefusal>,
+    /// How many further nodes did not take it.
+    pub more_nodes: usize,
+}
+
+/// What comes of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// A machine is bought, which the pod may share.
+    Machine {
+        /// Pool of its claim.
+        pool: String,
+        /// What is bought.
+        bought: Priced,
+        /// The other pods of that machine.
+        beside: Vec<PodKey>,
+    },
+    /// It waits for a place that exists or is being made: the node, or the claim while there is no node.
+    Place {
+        /// Its name.
+        name: String,
+        /// Whether the claim was made for this pod.
+        promised: bool,
+    },
+    /// Nothing.
+    Refused(Refusal),
+    /// It was not looked at, since a pass is bounded.
+    Deferred,
+}
+
+/// What one rule does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleLine {
+    /// The rule: an identifier as in [`Refusal::reason`], or `prefer-no-schedule`, `preferences` or
+    /// `nodepool-weight`, which only choose among what is left.
+    pub rule: String,
+    /// What pod, pool, class or controller ask, in words; empty when they ask nothing.
+    pub asked: String,
+    /// How many offerings it removed of those that were left.
+    pub removed: usize,
+    /// How many are left.
+    pub left: usize,
+    /// The cheapest offering with room for the pod before the rule.
+    pub cheapest_before: Option<Priced>,
+    /// The cheapest offering with room for the pod after it.
+    pub cheapest_after: Option<Priced>,
+}
+
+impl RuleLine {
+    /// Whether the cheapest offering costs more after the rule than before it, or is gone without another.
+    #[must_use]
+    pub fn is_dearer(&self) -> bool {
+        match (&self.cheapest_before, &self.cheapest_after) {
+            (Some(before), Some(after)) => after.price > before.price,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+}
+
+/// An offering and what it costs, extras included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Priced {
+    /// Which.
+    pub offering: OfferingKey,
+    /// Architecture.
+    pub arch: Arch,
+    /// Price per hour.
+    pub price: Price,
+}
+
+impl fmt::Display for Priced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.offering, self.price)
+    }
+}
+
+/// What to change about a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The rule.
+    pub rule: String,
+    /// What to change, and what would come of it.
+    pub words: String,
+    /// The cheapest offering that the rule removed.
+    pub removed: Priced,
+    /// What would be bought for the pod alone without the rule, if anything.
+    pub instead: Option<Priced>,
+}
+
+/// Why a node, or a claim that will be one, did not take the pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRefusal {
+    /// Name of the node, or of the claim.
+    pub node: String,
+    /// `closed`, `label`, `taint`, `volume`, `resource`, `host-port`, `attachments` or `other-pods`.
+    pub reason: &'static str,
+    /// The reason in words.
+    pub message: String,
+}
+
+/// Explains one pod of the input; `None` when it is not there.
+#[must_use]
+pub fn explain(input: &Input<'_>, pod: &PodKey) -> Option<Explanation> {
+    let pod = input.pods.iter().find(|own| own.key == *pod)?;
+    Explainer::new(input, &crate::plan(input)).run(std::iter::once(pod)).pop()
+}
+
+/// Explains every pod of the input, by namespace and name; `plan` is what [`crate::plan`] says of the same input.
+#[must_use]
+pub fn explain_all(input: &Input<'_>, plan: &Plan) -> Vec<Explanation> {
+    let mut out = Explainer::new(input, plan).run(input.pods.iter());
+    out.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
+    out
+}
+
+/// Which pods a plan speaks of, by UID.
+struct Explainer<'a> {
+    input: &'a Input<'a>,
+    claims: BTreeMap<&'a str, &'a PlannedClaim>,
+    nominated: BTreeMap<&'a str, &'a str>,
+    promised: BTreeMap<&'a str, &'a str>,
+    unplaced: BTreeMap<&'a str, &'a Refusal>,
+    /// What exists when the plan is carried out.
+    nodes: Vec<Node>,
+    caps: Caps,
+}
+
+type Rules = (Vec<RuleLine>, Option<Advice>);
+
+impl<'a> Explainer<'a> {
+    fn new(input: &'a Input<'a>, plan: &'a Plan) -> Self {
+        let open = input.nodes.iter().filter(|node| node.open);
+        let promised =
+            open.flat_map(|node| node.promised.iter().map(|uid| (uid.as_str(), node.name.as_str())));
+        let of_claim = |claim: &'a PlannedClaim| claim.pods.iter().map(move |(_, uid)| (uid.as_str(), claim));
+        Self {
+            input,
+            claims: plan.claims.iter().flat_map(of_claim).collect(),
+            nominated: plan.nominated.iter().map(|own| (own.uid.as_str(), own.node.as_str())).collect(),
+            promised: promised.collect(),
+            unplaced: plan.unplaced.iter().map(|own| (own.uid.as_str(), &own.refusal)).collect(),
+            nodes: nodes_after(input, plan),
+            caps: caps_after(input.caps, plan),
+        }
+    }
+
+    fn run(&self, pods: impl Iterator<Item = &'a Pod>) -> Vec<Explanation> {
+        let after = Input { nodes: &self.nodes, caps: &self.caps, ..*self.input };
+        let (mut before, mut after) = (Pass::new(self.input), Pass::new(&after));
+        let free = nodes::Free::new(&self.nodes, self.input.daemons);
+        // Equal pods are worked out once.
+        let mut known: Vec<(bool, Pod, Rules)> = Vec::new();
+        let mut explained = |pod: &'a Pod| {
+            let outcome = self.outcome(pod);
+            let (mut rules, mut advice) = Rules::default();
+            if !matches!(outcome, Outcome::Place { promised: true, .. }) {
+                let refused = matches!(outcome, Outcome::Refused(_));
+                let pass = if refused { &mut after } else { &mut before };
+                (rules, advice) = remembered(&mut known, (refused, pod), || self.rules(pass, pod));
+            }
+            let (nodes, more_nodes) = match &outcome {
+                Outcome::Place { .. } | Outcome::Deferred => (Vec::new(), 0),
+                _ => free.refusals(self.input, pod),
+            };
+            Explanation {
+                pod: pod.key.clone(),
+                uid: pod.uid.clone(),
+                outcome,
+                rules,
+                advice,
+                nodes,
+                more_nodes,
+            }
+        };
+        pods.map(&mut explained).collect()
+    }
+
+    fn outcome(&self, pod: &Pod) -> Outcome {
+        let uid = pod.uid.as_str();
+        if let Some(claim) = self.claims.get(uid) {
+            let others = claim.pods.iter().filter(|(_, other)| other != uid);
+            return Outcome::Machine {
+                pool: claim.pool.clone(),
+                bought: Priced {
+                    offering: claim.launch.offering.clone(),
+                    arch: claim.launch.arch,
+                    price: claim.launch.price_per_hour_micro_usd,
+                },
+                beside: others.map(|(key, _)| key.clone()).collect(),
+            };
+        }
+        let place = |name: &str, promised| Outcome::Place { name: name.to_owned(), promised };
+        match (self.promised.get(uid), self.nominated.get(uid), self.unplaced.get(uid)) {
+            (Some(name), _, _) => place(name, true),
+            (_, Some(name), _) => place(name, false),
+            (_, _, Some(refusal)) => Outcome::Refused(Refusal::clone(refusal)),
+            _ => Outcome::Deferred,
+        }
+    }
+
+    fn rules<'p>(&self, pass: &mut Pass<'p>, pod: &'p Pod) -> Rules {
+        if refusal::unreadable(pod).is_some() || refusal::nothing_to_look_at(pass).is_some() {
+            return Rules::default();
+        }
+        let Ok((shape, verdicts)) = pass.look(pod) else { return Rules::default() };
+        refusal::lines(pass, &Asked::new(self.input, pod, &shape, &verdicts))
+    }
+}
+
+/// What is known of an equal pod with an equal fate, or worked out for it and kept.
+fn remembered(
+    known: &mut Vec<(bool, Pod, Rules)>,
+    (refused, pod): (bool, &Pod),
+    work: impl FnOnce() -> Rules,
+) -> Rules {
+    let alike = |(own_refused, own, _): &&(bool, Pod, Rules)| *own_refused == refused && is_alike(own, pod);
+    if let Some((_, _, rules)) = known.iter().find(alike) {
+        return rules.clone();
+    }
+    let rules = work();
+    known.push((refused, pod.clone(), rules.clone()));
+    rules
+}
+
+/// Whether two pods ask for the same.
+fn is_alike(a: &Pod, b: &Pod) -> bool {
+    let named = Pod { key: b.key.clone(), uid: b.uid.clone(), created: b.created, ..a.clone() };
+    named == *b
+}
+
+/// What exists when the plan is carried out: limits count its machines, and nominated pods take their room.
+fn nodes_after(input: &Input<'_>, plan: &Plan) -> Vec<Node> {
+    let pods: BTreeMap<&str, &Pod> = input.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
+    let mut out = input.nodes.to_vec();
+    for nomination in &plan.nominated {
+        let node = out.iter_mut().find(|node| node.name == nomination.node);
+        if let (Some(node), Some(pod)) = (node, pods.get(nomination.uid.as_str())) {
+            node.requested.add(&pod.requests);
+            node.host_ports.extend(pod.host_ports.iter().cloned());
+            node.attached.extend(pod.attachments.iter().cloned());
+            node.pods.push(Arc::new(Pod::clone(pod)));
+        }
+    }
+    out.extend(plan.claims.iter().map(|claim| planned_node(claim, &pods)));
+    out
+}
+
+/// A machine of the plan, closed: it counts, and takes nothing more.
+fn planned_node(claim: &PlannedClaim, pods: &BTreeMap<&str, &Pod>) -> Node {
+    let price = i64::try_from(claim.launch.price_per_hour_micro_usd.micro_usd()).unwrap_or(i64::MAX);
+    let mut labels = claim.launch.labels.clone();
+    labels.extend(claim.labels.clone());
+    let own = claim.pods.iter().filter_map(|(_, uid)| pods.get(uid.as_str()));
+    Node {
+        pool: Some(claim.pool.clone()),
+        labels,
+        counted: claim.launch.capacity.clone().with(NODES, 1).with(MICRO_USD_PER_HOUR, price),
+        pods: own.map(|pod| Arc::new(Pod::clone(pod))).collect(),
+        ..Node::default()
+    }
+}
+
+fn caps_after(caps: &Caps, plan: &Plan) -> Caps {
+    let prices = plan.claims.iter().map(|claim| claim.launch.price_per_hour_micro_usd.micro_usd());
+    let machines = u64::try_from(plan.claims.len()).unwrap_or(u64::MAX);
+    Caps {
+        used_machines: caps.used_machines.saturating_add(machines),
+        used_micro_usd_per_hour: caps.used_micro_usd_per_hour.saturating_add(prices.sum()),
+        ..*caps
+    }
+}
