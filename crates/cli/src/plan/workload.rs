@@ -159,7 +159,7 @@ impl Files {
     /// A numbered pod with claims of its own.
     fn replica(&mut self, maker: &Maker, number: i32) -> KubePod {
         let mut pod = maker.pod.clone();
-        let name = format!("{}-{number}", pod.metadata.name.unwrap_or_default());
+        let name = format!("{}-{number}", pod.metadata.name.as_deref().unwrap_or_default());
         for template in &maker.claims {
             let volume = template.metadata.name.clone().unwrap_or_default();
             let claim_name = format!("{volume}-{name}");
