@@ -20,7 +20,8 @@ use scarpenter_core::pod::{Pod, PodKey};
 use scarpenter_core::pool::{Class, Extras, Pool};
 use scarpenter_core::resources::{CPU, MEMORY, NODES, PODS, Resources};
 use scarpenter_core::snapshot::Snapshot;
-use scarpenter_planner::{Caps, Input, Plan, Unavailable, plan};
+use scarpenter_core::topology::Namespaces;
+use scarpenter_planner::{Caps, Input, Lessons, Plan, Rules, Unavailable, plan};
 
 const PODS_PLANNED: usize = 1000;
 const RUNS: usize = 11;
@@ -158,6 +159,9 @@ fn planned(snapshot: &Snapshot, pods: &[Pod], limits: Resources, extras: Option<
         daemons: &[],
         unavailable: &Unavailable::default(),
         caps: &Caps::default(),
+        namespaces: &Namespaces::new(),
+        lessons: &Lessons::default(),
+        rules: Rules::default(),
         now: 0,
     })
 }

@@ -14,7 +14,8 @@ use scarpenter_core::pod::{Pod, Taint};
 use scarpenter_core::pool::{Class, Pool};
 use scarpenter_core::resources::{Resources, parse_quantity};
 use scarpenter_core::snapshot::{Snapshot, SnapshotBuilder};
-use scarpenter_planner::{Caps, Input, Plan, Unavailable, plan};
+use scarpenter_core::topology::Namespaces;
+use scarpenter_planner::{Caps, Input, Lessons, Plan, Rules, Unavailable, plan};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -159,6 +160,9 @@ impl Case {
             daemons: &self.daemons,
             unavailable: &self.unavailable,
             caps: &self.caps,
+            namespaces: &Namespaces::new(),
+            lessons: &Lessons::default(),
+            rules: Rules::default(),
             now: 1_000_000_000,
         })
     }

@@ -18,6 +18,8 @@ pub mod requirements;
 
 pub mod offering;
 
+pub mod topology;
+
 pub mod pod;
 
 pub mod pool;

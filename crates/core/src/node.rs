@@ -1,8 +1,9 @@
 //! Nodes, and claims that will be nodes, as the planner sees them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::pod::{Pod, Taint};
+use crate::pod::{Attachment, HostPort, Pod, Taint};
 use crate::resources::Resources;
 
 /// A place that exists or is being made.
@@ -30,6 +31,14 @@ pub struct Node {
     pub initialized: bool,
     /// UIDs of pending pods that this claim was made for.
     pub promised: Vec<String>,
+    /// Pods that other pods' topology rules count here: bound or promised, neither terminal nor terminating.
+    pub pods: Vec<Arc<Pod>>,
+    /// Ports that its pods take, also those of pods that are terminating.
+    pub host_ports: Vec<HostPort>,
+    /// Volumes that are attached for its pods.
+    pub attached: Vec<Attachment>,
+    /// By CSI driver, how many volumes it can attach; a driver that is not named is not limited.
+    pub attach_limits: BTreeMap<String, u32>,
 }
 
 /// A DaemonSet: the pod that it puts on every node it fits.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::requirements::Requirement;
 use crate::resources::Resources;
+use crate::topology::{PodTerm, Spread};
 
 /// Namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -119,6 +120,35 @@ pub struct Preference {
     pub requirements: Vec<Requirement>,
 }
 
+/// A wish to be near other pods, or far from them, with a weight of 1 to 100.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WeightedTerm {
+    /// Weight.
+    pub weight: i32,
+    /// What is wished for.
+    pub term: PodTerm,
+}
+
+/// A port of the node that a pod takes for itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// Number.
+    pub port: u16,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// Address on which it listens; empty is every address (`0.0.0.0` and `::` are written so, too).
+    pub ip: String,
+}
+
+/// A volume that a node must attach, as far as the number of attachments a node takes is concerned.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attachment {
+    /// CSI driver.
+    pub driver: String,
+    /// What tells volumes of the driver apart: the PersistentVolume's handle, or the claim's namespace and name.
+    pub volume: String,
+}
+
 /// A pod that wants a place, or holds one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
@@ -140,6 +170,30 @@ pub struct Pod {
     pub preferred_terms: Vec<Preference>,
     /// Tolerations.
     pub tolerations: Vec<Toleration>,
+    /// Priority; pods of a higher one are planned first.
+    pub priority: i32,
+    /// Topology spread constraints.
+    pub spread: Vec<Spread>,
+    /// Required pod affinity: all of these.
+    pub affinity: Vec<PodTerm>,
+    /// Required pod anti-affinity: all of these.
+    pub anti_affinity: Vec<PodTerm>,
+    /// Preferred pod affinity.
+    pub preferred_affinity: Vec<WeightedTerm>,
+    /// Preferred pod anti-affinity.
+    pub preferred_anti_affinity: Vec<WeightedTerm>,
+    /// Ports of the node that it takes.
+    pub host_ports: Vec<HostPort>,
+    /// Names of the PersistentVolumeClaims that it mounts, those of its ephemeral volumes included.
+    pub volume_claims: Vec<String>,
+    /// Where its volumes can be reached: alternatives, each a conjunction. Empty: anywhere.
+    ///
+    /// They narrow the machine, not the pod: domains of a spread are counted as if they were not there (SCH-34).
+    pub volume_terms: Vec<Vec<Requirement>>,
+    /// Volumes that its node must attach.
+    pub attachments: Vec<Attachment>,
+    /// What keeps its volumes from being used anywhere, in words (a claim that does not exist); refused with these words.
+    pub volume_problems: Vec<String>,
     /// What it asks for that this version does not decide, in words, such as `a topologySpreadConstraint`.
     ///
     /// A pod with any is refused with these words and never placed.

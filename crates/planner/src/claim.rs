@@ -9,12 +9,13 @@ use scarpenter_core::pool::{Class, Pool, Tenancy};
 use scarpenter_core::requirements::{Operator, Requirement, Requirements};
 use scarpenter_core::resources::{PODS, Resources};
 use scarpenter_core::snapshot::{OfferingId, Snapshot};
+use scarpenter_core::topology::Namespaces;
 
 use crate::ground::Ground;
 use crate::output::{Alternative, PlannedClaim, Refusal};
 use crate::pass::{Draft, Pass};
 use crate::table;
-use crate::{Caps, Input, Unavailable, tolerate};
+use crate::{Caps, Input, Lessons, Rules, Unavailable, tolerate};
 
 /// Most instance types that a claim lists (SCH-40).
 const MOST_TYPES: usize = 600;
@@ -68,6 +69,9 @@ pub fn plan_claim(input: &ClaimInput<'_>) -> Result<Launch, Box<Refusal>> {
         daemons: &[],
         unavailable: input.unavailable,
         caps: input.caps,
+        namespaces: &Namespaces::new(),
+        lessons: &Lessons::default(),
+        rules: Rules::default(),
         now: input.now,
     };
     let plan = crate::plan(&pass_input);
@@ -128,7 +132,7 @@ fn would_do<'p>(
     ground: &'p Ground<'_>,
     draft: &'p Draft,
 ) -> impl Fn(OfferingId) -> bool + 'p {
-    move |id| pass.market.in_stock(id) && ground.has_room(pass.market.snapshot, id, &draft.need)
+    move |id| pass.market.in_stock(id) && ground.has_room(pass.market.snapshot, id, &draft.need, draft.exact)
 }
 
 fn alternatives(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Alternative> {

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::rc::Rc;
 
 use scarpenter_core::label;
@@ -36,6 +37,8 @@ pub(crate) struct Ground<'a> {
     /// Daemons that run only in some places.
     local: Vec<(Selection, Amounts)>,
     money: usize,
+    /// Where ports of the host stand in a row.
+    ports: Range<usize>,
     limited: bool,
 }
 
@@ -83,6 +86,7 @@ impl<'a> Ground<'a> {
             overhead: None,
             local: Vec::new(),
             money: names.money(),
+            ports: names.ports(),
         }
     }
 
@@ -92,7 +96,7 @@ impl<'a> Ground<'a> {
             if !self.takes_daemon(&daemon.pod) {
                 continue;
             }
-            let row = names.row(&daemon.pod.requests);
+            let row = names.need(&daemon.pod);
             let terms = self.daemon_terms(&daemon.pod);
             let (everywhere, local): (Vec<_>, Vec<_>) =
                 terms.iter().map(|term| snapshot.select(term)).partition(Selection::is_everywhere);
@@ -132,11 +136,14 @@ impl<'a> Ground<'a> {
     }
 
     fn add_overhead(&mut self, selection: &Selection, row: &[i64], types: usize) {
+        let ports = self.ports.clone();
         let all = self.overhead.get_or_insert_with(|| vec![0; types * row.len()]);
         for index in selection.types.iter() {
-            for (total, amount) in all[index * row.len()..].iter_mut().zip(row) {
+            let own = &mut all[index * row.len()..][..row.len()];
+            for (total, amount) in own.iter_mut().zip(row) {
                 *total = total.saturating_add(*amount);
             }
+            take_once(&mut own[ports.clone()]);
         }
     }
 
@@ -151,12 +158,14 @@ impl<'a> Ground<'a> {
         for (_, row) in self.local.iter().filter(|(selection, _)| snapshot.contains(selection, id)) {
             out = table::sum(&out, row);
         }
+        take_once(&mut out[self.ports.clone()]);
         out
     }
 
-    /// Whether a machine of this type has room for `need` beside the daemons of every place.
-    pub(crate) fn type_has_room(&self, type_index: usize, need: &[i64]) -> bool {
-        let have = self.table.allocatable(type_index);
+    /// Whether a machine of this type has room for `need` beside the daemons of every place; `exact` when only this type
+    /// will do.
+    pub(crate) fn type_has_room(&self, type_index: usize, need: &[i64], exact: bool) -> bool {
+        let have = self.table.allocatable(type_index, exact);
         match &self.overhead {
             None => table::fits(need, have),
             Some(all) => {
@@ -169,12 +178,21 @@ impl<'a> Ground<'a> {
     }
 
     /// The same, with the daemons of that place too.
-    pub(crate) fn has_room(&self, snapshot: &Snapshot, id: OfferingId, need: &[i64]) -> bool {
+    pub(crate) fn has_room(&self, snapshot: &Snapshot, id: OfferingId, need: &[i64], exact: bool) -> bool {
         let index = snapshot.offering(id).type_index();
         if self.local.is_empty() {
-            return self.type_has_room(index, need);
+            return self.type_has_room(index, need, exact);
         }
-        table::fits(&table::sum(need, &self.daemons_on(snapshot, id)), self.table.allocatable(index))
+        let daemons = self.daemons_on(snapshot, id);
+        table::fits(&table::sum(need, &daemons), self.table.allocatable(index, exact))
+    }
+
+    /// What is free of a machine of this offering beside its daemons.
+    pub(crate) fn room(&self, snapshot: &Snapshot, id: OfferingId, exact: bool) -> Amounts {
+        let index = snapshot.offering(id).type_index();
+        let daemons = self.daemons_on(snapshot, id);
+        let have = self.table.allocatable(index, exact).iter().zip(&daemons);
+        have.map(|(have, daemons)| have.saturating_sub(*daemons)).collect()
     }
 
     /// Whether daemons take anything anywhere.
@@ -191,7 +209,7 @@ impl<'a> Ground<'a> {
     pub(crate) fn most(&self, selection: &Selection) -> Amounts {
         let mut out = vec![0; self.left.len()];
         for index in selection.types.iter() {
-            for (most, have) in out.iter_mut().zip(self.table.allocatable(index)) {
+            for (most, have) in out.iter_mut().zip(self.table.allocatable(index, true)) {
                 *most = (*most).max(*have);
             }
         }
@@ -265,10 +283,20 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// Whether its requirements ask that several values stay possible.
+    pub(crate) fn wants_many(&self) -> bool {
+        self.requirements.iter().any(|(_, set)| set.min_values().is_some())
+    }
+
     /// Taints that a machine of this pool keeps until the end, that of a single-pod machine aside.
     pub(crate) fn taints(&self) -> &'a [Taint] {
         &self.pool.taints
     }
+}
+
+/// Two daemons that want one port cannot both run: it is taken once.
+fn take_once(ports: &mut [i64]) {
+    ports.iter_mut().for_each(|taken| *taken = (*taken).min(1));
 }
 
 /// All that a pool's template says of its machines.

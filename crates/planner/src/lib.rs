@@ -12,22 +12,27 @@ pub mod disruption;
 
 mod allocatable;
 mod claim;
+mod explain;
 mod ground;
 mod input;
 mod market;
 mod output;
+mod packing;
 mod pass;
 mod places;
 mod refusal;
 mod shape;
 mod table;
 mod tolerate;
+mod topology;
 mod words;
 
 pub use allocatable::allocatable;
 pub use claim::{ClaimInput, plan_claim};
-pub use input::{Caps, Input, Unavailable};
+pub use explain::{Advice, Explanation, NodeRefusal, Outcome, Priced, RuleLine, explain, explain_all};
+pub use input::{Caps, Input, Kind, Lessons, Rules, Unavailable};
 pub use output::{Alternative, Nomination, Plan, PlannedClaim, Refusal, Removed, Unplaced};
+pub use packing::lower_bound;
 
 /// Decides where every pod goes, what is bought, and why the others get nothing.
 #[must_use]

@@ -40,6 +40,11 @@ impl<'a> Market<'a> {
         Self { snapshot, usable, vendors: &unavailable.vendors, sold_out, sold_out_bits, quota }
     }
 
+    /// Whether nothing was refused lately.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sold_out.is_empty() && self.quota.iter().all(Option::is_none)
+    }
+
     /// Whether nothing speaks against buying it now.
     pub(crate) fn in_stock(&self, id: OfferingId) -> bool {
         !self.sold_out_bits.contains(id.index())

@@ -17,6 +17,8 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Which cap of the controller left pods over, in words.
     pub capped: Option<String>,
+    /// How many pods were not looked at, since a pass is bounded; the next pass begins with them.
+    pub deferred: usize,
 }
 
 /// One machine to buy.
@@ -90,12 +92,13 @@ pub struct Refusal {
     ///
     /// A label rule is called `vendor`, `instance-type`, `arch`, `os`, `region`, `zone`, `capacity-type`, `price`
     /// or by its key. The others, in order: `invalid`, `undecided`, `no-nodepool`, labels, `node-class`, `class-vendor`,
-    /// `pool-requirements`, `default-capacity-type`, `taints`, `vendor-unavailable`, `capacity`, `stock-out`, `limits`,
-    /// `caps`.
+    /// `pool-requirements`, `default-capacity-type`, `taints`, `volume`, `spread`, `pod-affinity` and `pod-anti-affinity`,
+    /// `vendor-unavailable`, `capacity`, `unfit`, `stock-out`, `min-values`, `limits`, `caps`.
     pub reason: String,
     /// One or two sentences for a person: what is wrong and what to change.
     pub message: String,
-    /// How many offerings each rule removed, in the order of evaluation.
+    /// How many offerings each rule removed, in the order of evaluation; empty where so many kinds of pods were refused
+    /// that nobody would read it.
     pub removed: Vec<Removed>,
     /// When trying again makes sense, if waiting helps. Seconds since 1970.
     pub until: Option<i64>,

@@ -1,46 +1,59 @@
 //! One pass: the order of pods, and where each goes.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
 
 use scarpenter_core::pod::{Pod, Toleration};
 use scarpenter_core::pool::{Class, Pool, Tenancy};
-use scarpenter_core::requirements::Requirement;
-use scarpenter_core::resources::Resources;
+use scarpenter_core::requirements::{BadRequirement, Requirement};
+use scarpenter_core::resources::{CPU, Resources};
 use scarpenter_core::snapshot::OfferingId;
 
-use crate::claim;
 use crate::ground::Ground;
 use crate::market::Market;
 use crate::output::{Nomination, Plan, Refusal, Unplaced};
-use crate::places::{self, Fit, Spot};
-use crate::refusal;
-use crate::shape::{Offer, Shape};
-use crate::table::{self, ClassTable, Names};
-use crate::{Caps, Input};
+use crate::places::{self, Spot};
+use crate::refusal::{self, Verdict};
+use crate::shape::{Ask, Offer, Profile, Shape, Wish};
+use crate::table::{Amounts, ClassTable, Names};
+use crate::topology::{Demand, Topology};
+use crate::{Caps, Input, Kind, claim};
 
 mod draft;
+mod join;
+mod shelf;
+mod variety;
 
-pub(crate) use draft::Draft;
+pub(crate) use draft::{Draft, Passenger, Planned};
+use shelf::Shelf;
 
-/// So many claims are asked whether a larger machine for one more pod would be cheaper than a machine of its own.
-const GROWTH_TRIES: usize = 8;
+/// So many shapes are remembered: equal pods come one after another.
+const SHAPES: usize = 4096;
+/// So often are pods looked at again whose place depends on pods that came after them.
+const ROUNDS: usize = 32;
 
 /// The state of a pass.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
-    input: &'a Input<'a>,
+    pub(crate) input: &'a Input<'a>,
     pub(crate) market: Market<'a>,
     pub(crate) names: Names,
     /// Pools, heaviest first, then by name from Z to A.
     pub(crate) grounds: Vec<Ground<'a>>,
     pub(crate) caps: CapsLeft,
+    pub(crate) drafts: Vec<Draft>,
+    topology: Topology<'a>,
     spots: Vec<Spot<'a>>,
-    shapes: BTreeMap<ShapeKey<'a>, Rc<Known>>,
-    drafts: Vec<Draft>,
-    /// Claims that may take further pods: fewest pods first, then oldest first.
-    joinable: BTreeSet<(usize, usize)>,
+    profiles: BTreeMap<ProfileKey<'a>, Rc<Profile>>,
+    shapes: HashMap<(usize, Amounts), Rc<Shape>>,
+    shapes_seen: usize,
+    shelf: Shelf,
+    refusals: refusal::Memory,
+    /// Where CPU stands in a row, if anybody asks for any.
+    cpu: Option<usize>,
 }
 
 /// What is left of the caps; `None` is not capped.
@@ -50,27 +63,47 @@ pub(crate) struct CapsLeft {
     pub(crate) micro_usd: Option<u64>,
 }
 
-/// All that decides where a pod may go.
-type ShapeKey<'a> = (
+/// All that decides where a pod may go, whatever its size.
+type ProfileKey<'a> = (
     &'a BTreeMap<String, String>,
     &'a [Vec<Requirement>],
     Vec<(i32, &'a [Requirement])>,
     &'a [Toleration],
-    Vec<(&'a str, i64)>,
+    &'a [Vec<Requirement>],
+    Option<&'a BTreeMap<Kind, String>>,
 );
-
-#[derive(Debug)]
-struct Known {
-    id: usize,
-    shape: Shape,
-    fits: Vec<Fit>,
-}
 
 /// A machine that could be bought for a pod.
 struct New<'o> {
-    ground: usize,
-    offer: &'o Offer,
+    choice: &'o Choice<'o>,
     id: OfferingId,
+}
+
+/// What one pool may buy for a pod now.
+struct Choice<'o> {
+    ground: usize,
+    offer: Cow<'o, Offer>,
+}
+
+/// One way to read a pod's wishes: how many of those about other pods hold, and which of those about machines.
+struct Attempt {
+    soft: usize,
+    wishes: Range<usize>,
+}
+
+/// Where a pod went.
+enum Placed {
+    /// It waits for a place that is there.
+    Nominated(String, Vec<Toleration>),
+    /// It is in a claim of this pass.
+    Claimed,
+}
+
+/// Why a pod went nowhere, as far as it is known before words are needed.
+enum Stuck {
+    Refused(Box<Refusal>),
+    /// Others that are placed later may change that.
+    Waits,
 }
 
 impl<'a> Pass<'a> {
@@ -85,7 +118,7 @@ impl<'a> Pass<'a> {
                 let class = input.classes.get(&pool.class);
                 let table = tables.entry(&pool.class).or_insert_with(|| {
                     let none = Class::default();
-                    Rc::new(ClassTable::new(&names, input.snapshot, class.unwrap_or(&none)))
+                    Rc::new(ClassTable::new(&names, input, class.unwrap_or(&none)))
                 });
                 let used = names.row(&used_by(pool, input));
                 let mut ground = Ground::new(&market, &names, pool, class, Rc::clone(table), &used);
@@ -98,114 +131,231 @@ impl<'a> Pass<'a> {
         Self {
             input,
             market,
+            cpu: names.position(CPU),
             names,
             grounds,
             caps: CapsLeft::new(input.caps),
-            spots,
-            shapes: BTreeMap::new(),
             drafts: Vec::new(),
-            joinable: BTreeSet::new(),
+            topology: Topology::new(input),
+            spots,
+            profiles: BTreeMap::new(),
+            shapes: HashMap::new(),
+            shapes_seen: 0,
+            shelf: Shelf::default(),
+            refusals: refusal::Memory::default(),
         }
     }
 
     pub(crate) fn run(mut self) -> Plan {
         let mut plan = Plan::default();
-        for pod in self.waiting() {
-            match self.place(pod) {
-                Ok(Some((node, tolerations))) => {
-                    plan.nominated.push(Nomination {
-                        pod: pod.key.clone(),
-                        uid: pod.uid.clone(),
-                        node,
-                        tolerations,
-                    });
-                }
-                Ok(None) => {}
-                Err(refusal) => {
-                    plan.capped =
-                        plan.capped.or_else(|| (refusal.reason == "caps").then(|| refusal.message.clone()));
-                    plan.unplaced.push(Unplaced { pod: pod.key.clone(), uid: pod.uid.clone(), refusal });
-                }
+        let mut queue = self.waiting();
+        plan.deferred = queue.len().saturating_sub(self.input.rules.most_pods);
+        queue.truncate(self.input.rules.most_pods);
+        for _ in 0..ROUNDS {
+            let before = queue.len();
+            queue.retain(|pod| self.take(pod, &mut plan));
+            if queue.is_empty() || queue.len() == before {
+                break;
             }
         }
+        for pod in queue {
+            let refusal = self.refuse(pod);
+            plan.unplaced.push(Unplaced { pod: pod.key.clone(), uid: pod.uid.clone(), refusal });
+        }
+        let capped = plan.unplaced.iter().map(|unplaced| &unplaced.refusal);
+        plan.capped = capped
+            .into_iter()
+            .find(|refusal| refusal.reason == "caps")
+            .map(|refusal| refusal.message.clone());
         plan.unplaced.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
+        crate::packing::improve(&mut self);
         plan.claims = self.drafts.iter().map(|draft| claim::planned(&self, draft)).collect();
         plan
     }
 
-    /// Pods to place, in order (SCH-10): the largest first; those that a place is promised to are settled already.
+    /// Places a pod or writes down why not; whether it is to be looked at again.
+    fn take(&mut self, pod: &'a Pod, plan: &mut Plan) -> bool {
+        match self.place(pod) {
+            Ok(Placed::Claimed) => {}
+            Ok(Placed::Nominated(node, tolerations)) => plan.nominated.push(Nomination {
+                pod: pod.key.clone(),
+                uid: pod.uid.clone(),
+                node,
+                tolerations,
+            }),
+            Err(Stuck::Refused(refusal)) => {
+                plan.unplaced.push(Unplaced {
+                    pod: pod.key.clone(),
+                    uid: pod.uid.clone(),
+                    refusal: *refusal,
+                });
+            }
+            Err(Stuck::Waits) => return true,
+        }
+        false
+    }
+
+    /// Pods to place, in order: first those that were not refused lately, then by priority, then the largest first
+    /// (SCH-10). Those that a place is promised to are settled already.
     fn waiting(&self) -> Vec<&'a Pod> {
         let open = self.input.nodes.iter().filter(|node| node.open);
         let promised: BTreeSet<&str> =
             open.flat_map(|node| node.promised.iter().map(String::as_str)).collect();
+        let hopeless = &self.input.lessons.hopeless;
         let mut pods: Vec<&Pod> =
             self.input.pods.iter().filter(|pod| !promised.contains(pod.uid.as_str())).collect();
         let size = |pod: &Pod, name| Reverse(pod.requests.get(name));
-        pods.sort_by(|a, b| {
-            let order = |pod: &Pod| (size(pod, "cpu"), size(pod, "memory"), pod.created);
-            order(a).cmp(&order(b)).then_with(|| (&a.uid, &a.key).cmp(&(&b.uid, &b.key)))
+        pods.sort_by_cached_key(|pod| {
+            let late = hopeless.contains(&pod.uid);
+            let order = (late, Reverse(pod.priority), size(pod, CPU), size(pod, "memory"), pod.created);
+            (order, &pod.uid, &pod.key)
         });
         pods
     }
 
-    /// Places one pod: `Ok` with a node when it waits for a place that is there, `Ok(None)` when it is in a claim.
-    fn place(&mut self, pod: &'a Pod) -> Result<Option<(String, Vec<Toleration>)>, Refusal> {
+    /// Places one pod.
+    fn place(&mut self, pod: &'a Pod) -> Result<Placed, Stuck> {
         if let Some(refusal) = refusal::unreadable(pod) {
-            return Err(refusal);
+            return Err(Stuck::Refused(Box::new(refusal)));
         }
-        let known = self.known(pod).map_err(|error| refusal::plain("invalid", error.to_string()))?;
-        if let Some((node, tolerations)) = places::settle(&mut self.spots, &known.fits, &known.shape.need) {
-            return Ok(Some((node, tolerations.to_vec())));
-        }
-        for wishes in known.shape.wishes.chunk_by(|a, b| a.weight == b.weight) {
-            let offers = |ground: usize| wishes.iter().filter_map(move |wish| wish.offers[ground].as_ref());
-            let new = self.cheapest(&known.shape, &offers);
-            if self.join(pod, &known, &offers, new.as_ref()) {
-                return Ok(None);
-            }
-            if let Some(new) = new {
-                self.open(pod, &known, &new);
-                return Ok(None);
+        let (shape, demand) = self.asked(pod).map_err(|error| Stuck::Refused(Box::new(invalid(&error))))?;
+        for attempt in attempts(&shape.wishes, demand.as_deref()) {
+            if let Some(placed) = self.attempt(pod, &shape, demand.as_deref(), &attempt) {
+                return Ok(placed);
             }
         }
-        Err(refusal::of(self, pod, &known.shape))
+        if demand.is_some_and(|demand| demand.waits_for_others()) {
+            return Err(Stuck::Waits);
+        }
+        Err(Stuck::Refused(Box::new(self.refuse(pod))))
     }
 
-    fn known(&mut self, pod: &'a Pod) -> Result<Rc<Known>, scarpenter_core::requirements::BadRequirement> {
+    fn attempt(
+        &mut self,
+        pod: &Pod,
+        shape: &Shape,
+        demand: Option<&Demand>,
+        attempt: &Attempt,
+    ) -> Option<Placed> {
+        let judgement = demand.map(|demand| self.topology.judge(demand, attempt.soft, &shape.reach));
+        let admits = |site| judgement.as_ref().is_none_or(|judgement| self.topology.admits(judgement, site));
+        let settled = places::settle(&mut self.spots, &shape.profile.fits, &shape.need, admits);
+        if let Some((site, node, tolerations)) = settled {
+            if let Some(demand) = demand {
+                self.topology.settle(demand, site);
+            }
+            return Some(Placed::Nominated(node, tolerations.to_vec()));
+        }
+        let all = self.choices(shape, attempt, &[]);
+        let narrowed = match demand {
+            None => None,
+            Some(demand) => match self.topology.narrow(demand, attempt.soft, &shape.reach) {
+                Some(by) if by.is_empty() => None,
+                Some(by) => Some(self.choices(shape, attempt, &by)),
+                // No new machine will do; one of this pass may.
+                None => Some(Vec::new()),
+            },
+        };
+        let new = self.cheapest(narrowed.as_ref().unwrap_or(&all), &shape.need, shape.profile.exact);
+        if self.join(pod, shape, demand, judgement.as_ref(), &all, new.as_ref()) {
+            return Some(Placed::Claimed);
+        }
+        let new = new?;
+        self.open(pod, shape, demand, &new);
+        Some(Placed::Claimed)
+    }
+
+    /// What each pool may buy, with labels narrowed by rules about other pods.
+    fn choices<'o>(
+        &self,
+        shape: &'o Shape,
+        attempt: &Attempt,
+        by: &[(&'a str, scarpenter_core::requirements::ValueSet)],
+    ) -> Vec<Choice<'o>> {
+        let mut out = Vec::new();
+        for ground in 0..self.grounds.len() {
+            let offers = shape.wishes[attempt.wishes.clone()].iter();
+            for offer in offers.filter_map(|wish| wish.offers[ground].as_ref()) {
+                let offer = if by.is_empty() {
+                    Some(Cow::Borrowed(offer))
+                } else {
+                    offer.narrowed(self.market.snapshot, by).map(Cow::Owned)
+                };
+                out.extend(offer.map(|offer| Choice { ground, offer }));
+            }
+        }
+        out
+    }
+
+    /// Shape and demand of a pod, worked out once for equal pods.
+    fn asked(&mut self, pod: &'a Pod) -> Result<(Rc<Shape>, Option<Rc<Demand>>), BadRequirement> {
+        let demand = self.topology.demand(pod)?;
+        let profile = self.profile(pod)?;
+        let need = self.names.need(pod);
+        if let Some(shape) = self.shapes.get(&(profile.id, need.clone())) {
+            return Ok((Rc::clone(shape), demand));
+        }
+        if self.shapes.len() >= SHAPES {
+            self.shapes.clear();
+        }
+        let id = self.shapes_seen;
+        self.shapes_seen += 1;
+        let shape = Shape::new(&self.market, &self.grounds, &self.topology, &profile, need.clone(), id);
+        let shape = Rc::new(shape);
+        self.shapes.insert((profile.id, need), Rc::clone(&shape));
+        Ok((shape, demand))
+    }
+
+    fn profile(&mut self, pod: &'a Pod) -> Result<Rc<Profile>, BadRequirement> {
         let preferred =
             pod.preferred_terms.iter().map(|term| (term.weight, term.requirements.as_slice())).collect();
-        let requests = pod.requests.iter().collect();
-        let key: ShapeKey<'a> =
-            (&pod.node_selector, &pod.required_terms, preferred, &pod.tolerations, requests);
-        if let Some(known) = self.shapes.get(&key) {
-            return Ok(Rc::clone(known));
+        let unfit = self.input.lessons.unfit.get(&pod.uid);
+        let key: ProfileKey<'a> =
+            (&pod.node_selector, &pod.required_terms, preferred, &pod.tolerations, &pod.volume_terms, unfit);
+        if let Some(profile) = self.profiles.get(&key) {
+            return Ok(Rc::clone(profile));
         }
-        let shape = Shape::new(&self.market, &self.names, &self.grounds, pod)?;
-        let fits = places::fitting(&self.spots, &shape, pod);
-        let known = Rc::new(Known { id: self.shapes.len(), shape, fits });
-        self.shapes.insert(key, Rc::clone(&known));
-        Ok(known)
+        let ask =
+            Ask { input: self.input, market: &self.market, grounds: &self.grounds, spots: &self.spots, pod };
+        let profile = Rc::new(Profile::new(ask, self.profiles.len())?);
+        self.profiles.insert(key, Rc::clone(&profile));
+        Ok(profile)
+    }
+
+    /// Why a pod gets nothing, as everything stands now.
+    fn refuse(&mut self, pod: &'a Pod) -> Refusal {
+        let (shape, demand) = match self.asked(pod) {
+            Ok(asked) => asked,
+            Err(error) => return invalid(&error),
+        };
+        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &shape.reach)).unwrap_or_default();
+        let mut memory = std::mem::take(&mut self.refusals);
+        let refusal = memory.of(self, pod, shape.id, &shape, &verdicts);
+        self.refusals = memory;
+        refusal
+    }
+
+    /// What rules about other pods leave for a pod, as everything stands now.
+    ///
+    /// # Errors
+    /// [`BadRequirement`] when the pod is malformed.
+    pub(crate) fn look(&mut self, pod: &'a Pod) -> Result<(Rc<Shape>, Vec<Verdict>), BadRequirement> {
+        let (shape, demand) = self.asked(pod)?;
+        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &shape.reach));
+        Ok((shape, verdicts.unwrap_or_default()))
     }
 
     /// The cheapest machine for the pod alone, of the heaviest pools that have any.
-    fn cheapest<'o, I>(&self, shape: &Shape, offers: &impl Fn(usize) -> I) -> Option<New<'o>>
-    where
-        I: Iterator<Item = &'o Offer>,
-    {
-        let weights = self.grounds.chunk_by(|a, b| a.pool.weight == b.pool.weight);
-        let mut start = 0;
-        for group in weights {
-            let grounds = start..start + group.len();
-            start = grounds.end;
-            let found = grounds.flat_map(|ground| {
-                offers(ground).filter_map(move |offer| {
-                    let id = self.first(ground, offer, &shape.need)?;
-                    Some(New { ground, offer, id })
-                })
+    fn cheapest<'o>(&self, choices: &'o [Choice<'o>], need: &[i64], exact: bool) -> Option<New<'o>> {
+        let weight = |choice: &Choice<'_>| self.grounds[choice.ground].pool.weight;
+        for group in choices.chunk_by(|a, b| weight(a) == weight(b)) {
+            let found = group.iter().filter_map(|choice| {
+                let id = self.first(choice.ground, &choice.offer, need, exact)?;
+                Some(New { choice, id })
             });
             // The first of equals stays, so equal offerings go to the pool that stands first.
-            let price = |new: &New<'_>| self.grounds[new.ground].price(self.market.snapshot, new.id);
-            if let Some(new) = found.min_by_key(|new| (price(new), new.id, new.ground)) {
+            let price = |new: &New<'_>| self.grounds[new.choice.ground].price(self.market.snapshot, new.id);
+            if let Some(new) = found.min_by_key(|new| (price(new), new.id, new.choice.ground)) {
                 return Some(new);
             }
         }
@@ -213,10 +363,11 @@ impl<'a> Pass<'a> {
     }
 
     /// The cheapest offering in `offer` with room for `need`, in stock, and within limits and caps.
-    fn first(&self, ground: usize, offer: &Offer, need: &[i64]) -> Option<OfferingId> {
+    fn first(&self, ground: usize, offer: &Offer, need: &[i64], exact: bool) -> Option<OfferingId> {
         let ground = &self.grounds[ground];
         if self.caps.machines == Some(0)
             || !offer.selection.types.iter().any(|index| ground.limits_allow_type(index))
+            || !self.has_variety(ground, &offer.requirements, &offer.selection, need, exact)
         {
             return None;
         }
@@ -225,140 +376,77 @@ impl<'a> Pass<'a> {
             self.market.in_stock(id)
                 && self.caps.allow(ground.price(snapshot, id))
                 && ground.limits_allow(snapshot, id)
-                && ground.has_room(snapshot, id, need)
+                && ground.has_room(snapshot, id, need, exact)
         })
     }
 
-    /// Puts the pod into a claim of this pass, if one has room or is cheaper to enlarge than a new one is to make.
-    fn join<'o, I>(
-        &mut self,
-        pod: &Pod,
-        known: &Known,
-        offers: &impl Fn(usize) -> I,
-        new: Option<&New<'_>>,
-    ) -> bool
-    where
-        I: Iterator<Item = &'o Offer>,
-    {
-        let mut growing: Option<(u64, usize, Draft)> = None;
-        let mut tries = 0;
-        let mut roomy = None;
-        for (_, index) in &self.joinable {
-            let draft = &self.drafts[*index];
-            for offer in offers(draft.ground).filter(|offer| draft.meets(offer)) {
-                if let Some(joined) = self.squeeze(draft, offer, &known.shape.need) {
-                    roomy = Some((*index, joined, offer.tolerated.clone()));
-                    break;
-                }
-                if tries < GROWTH_TRIES && !draft.full_for.contains(&known.id) {
-                    tries += 1;
-                    let grown = self.grow(draft, offer, &known.shape.need);
-                    if let Some((cost, mut grown)) = grown
-                        && growing.as_ref().is_none_or(|(least, ..)| cost < *least)
-                    {
-                        grown.pods.push(draft::Passenger::new(pod, offer.tolerated.clone()));
-                        growing = Some((cost, *index, grown));
-                    }
-                }
-            }
-            if roomy.is_some() {
-                break;
-            }
-        }
-        if let Some((index, mut joined, tolerated)) = roomy {
-            joined.pods.push(draft::Passenger::new(pod, tolerated));
-            self.replace(index, joined);
-            return true;
-        }
-        let Some((cost, index, grown)) = growing else { return false };
-        let alone = new.map(|new| self.grounds[new.ground].price(self.market.snapshot, new.id));
-        if alone.is_some_and(|alone| cost > alone) {
-            self.drafts[index].full_for.insert(known.id);
-            return false;
-        }
-        self.replace(index, grown);
-        true
-    }
-
-    /// The claim with `need` more, when the machine that it already has is large enough.
-    fn squeeze(&self, draft: &Draft, offer: &Offer, need: &[i64]) -> Option<Draft> {
-        let snapshot = self.market.snapshot;
-        let total = table::sum(&draft.need, need);
-        let ground = &self.grounds[draft.ground];
-        if !snapshot.contains(&offer.selection, draft.launch)
-            || !ground.has_room(snapshot, draft.launch, &total)
-        {
-            return None;
-        }
-        draft.with(ground, offer, total)
-    }
-
-    /// The claim with `need` more on the cheapest machine that is large enough, and what that costs more.
-    fn grow(&self, draft: &Draft, offer: &Offer, need: &[i64]) -> Option<(u64, Draft)> {
-        let snapshot = self.market.snapshot;
-        let ground = &self.grounds[draft.ground];
-        let total = table::sum(&draft.need, need);
-        let mut grown = draft.with(ground, offer, total)?;
-        let before = ground.counted(snapshot, draft.launch);
-        let price = |id| ground.price(snapshot, id);
-        let old = price(draft.launch);
-        let within = |id| {
-            let more = ground.counted(snapshot, id);
-            ground
-                .left
-                .iter()
-                .zip(&before)
-                .zip(&more)
-                .all(|((left, before), more)| *left == i64::MAX || *more <= left.saturating_add(*before))
-        };
-        grown.launch = ground.first(snapshot, &grown.options, |id| {
-            self.market.in_stock(id)
-                && self.caps.micro_usd.is_none_or(|left| price(id) <= left.saturating_add(old))
-                && within(id)
-                && ground.has_room(snapshot, id, &grown.need)
-        })?;
-        Some((price(grown.launch).saturating_sub(old), grown))
-    }
-
-    /// Puts a changed claim in the place of the old one; reservations follow.
-    fn replace(&mut self, index: usize, draft: Draft) {
-        let old = &self.drafts[index];
-        self.joinable.remove(&(old.pods.len(), index));
-        self.joinable.insert((draft.pods.len(), index));
-        let (before, after) = (old.launch, draft.launch);
-        if before != after {
-            let snapshot = self.market.snapshot;
-            let ground = &mut self.grounds[draft.ground];
-            let counted = [before, after].map(|id| ground.counted(snapshot, id));
-            ground.give_back(&counted[0]);
-            ground.reserve(&counted[1]);
-            self.caps.give_back(ground.price(snapshot, before));
-            self.caps.reserve(ground.price(snapshot, after));
-        }
-        self.drafts[index] = draft;
-    }
-
     /// Makes a new claim.
-    fn open(&mut self, pod: &Pod, known: &Known, new: &New<'_>) {
+    fn open(&mut self, pod: &Pod, shape: &Shape, demand: Option<&Demand>, new: &New<'_>) {
         let snapshot = self.market.snapshot;
-        let ground = &mut self.grounds[new.ground];
-        let counted = ground.counted(snapshot, new.id);
-        ground.reserve(&counted);
-        self.caps.reserve(ground.price(snapshot, new.id));
-        if ground.class.tenancy == Tenancy::Shared {
-            self.joinable.insert((1, self.drafts.len()));
-        }
-        self.drafts.push(Draft {
-            ground: new.ground,
-            pods: vec![draft::Passenger::new(pod, new.offer.tolerated.clone())],
-            requirements: Rc::clone(&new.offer.requirements),
-            options: new.offer.selection.clone(),
-            span: new.offer.span,
-            need: known.shape.need.clone(),
+        let (index, number) = (new.choice.ground, self.drafts.len());
+        let offer: &Offer = &new.choice.offer;
+        let counted = self.grounds[index].counted(snapshot, new.id);
+        self.grounds[index].reserve(&counted);
+        self.caps.reserve(self.grounds[index].price(snapshot, new.id));
+        let ground = &self.grounds[index];
+        let place = Planned { snapshot, ground, requirements: &offer.requirements, launch: new.id, number };
+        let mut change = draft::Change {
+            narrowed: Some((Rc::clone(&offer.requirements), offer.selection.clone(), offer.span)),
+            need: shape.need.clone(),
             launch: new.id,
-            full_for: BTreeSet::new(),
-        });
+            exact: shape.profile.exact,
+        };
+        let site = self.topology.add(&place);
+        if let Some(demand) = demand {
+            change.pin(snapshot, &place, self.topology.keys());
+            self.topology.settle(demand, site);
+        }
+        let (requirements, options, span) = change.narrowed.expect("a new claim says what it may be");
+        let draft = Draft {
+            ground: index,
+            profile: shape.profile.id,
+            pods: vec![draft::Passenger::new(pod, &shape.need, offer.tolerated.clone())],
+            requirements,
+            options,
+            span,
+            need: change.need,
+            launch: new.id,
+            exact: change.exact,
+            counted: demand.is_some(),
+            site,
+        };
+        if ground.class.tenancy == Tenancy::Shared {
+            let room = self.room(&draft);
+            self.shelf.know(&shape.profile);
+            self.shelf.add(draft.profile, room, number);
+        }
+        self.drafts.push(draft);
     }
+}
+
+/// A pod's wishes, the most wanted first: those about other pods are given up one by one, then those about machines, then
+/// spreads that are wishes, and last that a pool would rather not take it.
+fn attempts(wishes: &[Wish], demand: Option<&Demand>) -> Vec<Attempt> {
+    let (soft, spreads) = demand.map(Demand::wishes).unwrap_or_default();
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for group in wishes.chunk_by(|a, b| a.weight == b.weight && a.lenient == b.lenient) {
+        let start = groups.last().map_or(0, |last| last.end);
+        groups.push(start..start + group.len());
+    }
+    let lenient = groups.pop_if(|group| wishes[group.start].lenient);
+    let (Some(first), Some(last)) = (groups.first().cloned(), groups.last().cloned()) else {
+        return Vec::new();
+    };
+    let attempt = |soft: usize, wishes: &Range<usize>| Attempt { soft, wishes: wishes.clone() };
+    let mut out: Vec<Attempt> = (spreads..=soft).rev().map(|soft| attempt(soft, &first)).collect();
+    out.extend(groups.iter().skip(1).map(|group| attempt(spreads, group)));
+    out.extend((0..spreads).rev().map(|soft| attempt(soft, &last)));
+    out.extend(lenient.iter().map(|group| attempt(0, group)));
+    out
+}
+
+fn invalid(error: &BadRequirement) -> Refusal {
+    refusal::plain("invalid", error.to_string())
 }
 
 impl CapsLeft {
@@ -376,12 +464,12 @@ impl CapsLeft {
         self.machines != Some(0) && self.micro_usd.is_none_or(|left| price <= left)
     }
 
-    fn reserve(&mut self, price: u64) {
+    pub(crate) fn reserve(&mut self, price: u64) {
         self.machines = self.machines.map(|left| left.saturating_sub(1));
         self.micro_usd = self.micro_usd.map(|left| left.saturating_sub(price));
     }
 
-    fn give_back(&mut self, price: u64) {
+    pub(crate) fn give_back(&mut self, price: u64) {
         self.machines = self.machines.map(|left| left + 1);
         self.micro_usd = self.micro_usd.map(|left| left.saturating_add(price));
     }

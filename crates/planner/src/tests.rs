@@ -12,13 +12,16 @@ use scarpenter_core::pool::{Class, Pool, Tenancy};
 use scarpenter_core::requirements::{Operator, Requirement};
 use scarpenter_core::resources::{CPU, MEMORY, MICRO_USD_PER_HOUR, NODES, PODS, Resources};
 use scarpenter_core::snapshot::{Snapshot, SnapshotBuilder};
+use scarpenter_core::topology::Namespaces;
 
-use crate::{Caps, Input, Plan, Unavailable, plan};
+use crate::{Caps, Input, Lessons, Plan, Rules, Unavailable, plan};
 
 mod choice;
 mod daemons;
+mod explain;
 mod extras;
 mod limits;
+mod neighbours;
 mod places;
 mod properties;
 mod refusals;
@@ -93,6 +96,9 @@ struct World {
     daemons: Vec<Daemon>,
     unavailable: Unavailable,
     caps: Caps,
+    namespaces: Namespaces,
+    lessons: Lessons,
+    rules: Rules,
 }
 
 fn class(name: &str, tenancy: Tenancy) -> Class {
@@ -149,11 +155,18 @@ impl World {
             daemons: Vec::new(),
             unavailable: Unavailable::default(),
             caps: Caps::default(),
+            namespaces: Namespaces::new(),
+            lessons: Lessons::default(),
+            rules: Rules::default(),
         }
     }
 
     fn plan(&self) -> Plan {
-        plan(&Input {
+        self.with_input(plan)
+    }
+
+    fn with_input<T>(&self, work: impl FnOnce(&Input<'_>) -> T) -> T {
+        work(&Input {
             snapshot: &self.snapshot,
             pods: &self.pods,
             pools: &self.pools,
@@ -162,6 +175,9 @@ impl World {
             daemons: &self.daemons,
             unavailable: &self.unavailable,
             caps: &self.caps,
+            namespaces: &self.namespaces,
+            lessons: &self.lessons,
+            rules: self.rules,
             now: 1000,
         })
     }

@@ -42,6 +42,24 @@ impl ValueSet {
         }
     }
 
+    /// Every value but these, and none at all.
+    #[must_use]
+    pub fn none_of<S: Into<String>>(values: impl IntoIterator<Item = S>) -> Self {
+        Self { values: values.into_iter().map(Into::into).collect(), ..Self::any() }
+    }
+
+    /// Every value.
+    #[must_use]
+    pub fn present() -> Self {
+        Self { absent: false, ..Self::any() }
+    }
+
+    /// No value.
+    #[must_use]
+    pub fn absent() -> Self {
+        Self { absent: true, ..Self::nothing() }
+    }
+
     /// What one line of a selector allows.
     ///
     /// # Errors

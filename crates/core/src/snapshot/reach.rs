@@ -69,6 +69,16 @@ impl Reach {
         }
         types.and(&sold);
     }
+
+    /// Whether any of `types` is sold in a place by one of the capacity types.
+    pub(super) fn any_in(
+        &self,
+        place: usize,
+        types: &Bits,
+        mut capacities: impl Iterator<Item = CapacityType>,
+    ) -> bool {
+        capacities.any(|capacity| self.places[place].of(capacity).meets(types))
+    }
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::label;
@@ -246,6 +248,24 @@ impl Snapshot {
         let mut out: Vec<OfferingId> = selection.types.iter().filter_map(first).map(OfferingId).collect();
         out.sort_unstable();
         out
+    }
+
+    /// Values of label `key` that the offerings of a selection have; `accept` is asked where it is given.
+    #[must_use]
+    pub fn values_of(
+        &self,
+        selection: &Selection,
+        key: &str,
+        accept: Option<&dyn Fn(OfferingId) -> bool>,
+    ) -> BTreeSet<Cow<'_, str>> {
+        if selection.price.is_none() && accept.is_none() && self.place_columns.contains_key(key) {
+            let sold =
+                |place: &usize| self.reach.any_in(*place, &selection.types, selection.capacity_types());
+            let places = selection.places.iter().filter(sold);
+            return places.filter_map(|place| self.places[place].label(key)).map(Cow::Borrowed).collect();
+        }
+        let ids = self.selected(selection).filter(|id| accept.is_none_or(|accept| accept(*id)));
+        ids.filter_map(|id| self.offering(id).label(key)).collect()
     }
 
     /// How many offerings a selection has.

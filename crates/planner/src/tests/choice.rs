@@ -135,11 +135,18 @@ fn a_custom_key_must_be_defined_by_the_pool() {
 }
 
 #[test]
-fn taints_must_be_tolerated_even_those_that_only_prefer() {
+fn taints_must_be_tolerated_and_a_pool_that_would_rather_not_take_a_pod_comes_last() {
     let mut world = World::new([pod("a", 1)]);
-    world.pools[0].taints = vec![taint("t", "", TaintEffect::PreferNoSchedule)];
+    world.pools[0].taints = vec![taint("t", "", TaintEffect::NoSchedule)];
     world.pools[0].startup_taints = vec![taint("s", "", TaintEffect::NoSchedule)];
     assert_eq!(refusal(&world.plan()).0, "taints");
+    world.pools[0].taints = vec![taint("t", "", TaintEffect::PreferNoSchedule)];
+    assert_eq!(world.plan().claims[0].pool, "default");
+    let mut other = pool("other");
+    other.requirements = vec![Requirement::new(label::INSTANCE_TYPE, Operator::In, &["m32"])];
+    world.pools.push(other);
+    assert_eq!(world.plan().claims[0].pool, "other", "though it is dearer");
+    world.pools.pop();
     world.pods[0].tolerations = vec![Toleration { key: Some("t".to_owned()), value: None, effect: None }];
     assert_eq!(world.plan().claims[0].startup_taints.len(), 1);
 }
@@ -206,7 +213,8 @@ fn pods_share_a_machine_when_that_is_not_dearer() {
     let pods: Vec<usize> = plan.claims.iter().map(|claim| claim.pods.len()).collect();
     assert_eq!(
         (bought(&plan), pods),
-        (vec!["one/r1/s8/on-demand".to_owned(), "one/r1/a4/on-demand".to_owned()], vec![2, 1])
+        (vec!["one/r1/s8/on-demand".to_owned(), "one/r1/a4/on-demand".to_owned()], vec![1, 2]),
+        "where less is left of the machine"
     );
 }
 

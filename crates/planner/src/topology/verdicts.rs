@@ -25,7 +25,13 @@ impl Topology<'_> {
                     allowed.or_else(|| (!possible).then(ValueSet::present))
                 };
                 let detail = detail(rule);
-                out.extend(allowed.map(|allowed| Verdict { rule: rule.reason(), key, allowed, counts, detail }));
+                out.extend(allowed.map(|allowed| Verdict {
+                    rule: rule.reason(),
+                    key,
+                    allowed,
+                    counts,
+                    detail,
+                }));
             }
         }
         out

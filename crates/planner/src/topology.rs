@@ -1,0 +1,292 @@
+//! Where other pods are: counts by domain for spread, affinity and anti-affinity, as the kube-scheduler keeps them.
+//!
+//! A group counts the pods that some rule looks at; equal rules share one.
+//! A site is a node, or a claim of this pass; what it counts as is known by the labels it has or will have.
+//! All groups are known before the first pod is placed, so a pod is counted once, where it lands.
+
+mod demand;
+mod groups;
+mod reach;
+mod sites;
+mod verdicts;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use scarpenter_core::label;
+use scarpenter_core::pod::Pod;
+use scarpenter_core::requirements::{BadRequirement, ValueSet};
+
+use crate::Input;
+
+pub(crate) use demand::{Demand, Rule};
+use groups::{Group, GroupId, Groups};
+pub(crate) use reach::Reach;
+pub(crate) use sites::Place;
+use sites::{DomainId, Sites};
+
+/// Position of a site: nodes as the input lists them, then claims as they are made.
+pub(crate) type SiteId = usize;
+
+/// All that is counted in a pass.
+#[derive(Debug)]
+pub(crate) struct Topology<'a> {
+    groups: Groups<'a>,
+    sites: Sites<'a>,
+}
+
+/// What a pod's rules come to as counts stand now, so that many sites are judged quickly.
+#[derive(Debug)]
+pub(crate) struct Judgement {
+    /// Groups whose owners keep the pod away.
+    repelled: Rc<[GroupId]>,
+    checks: Vec<Check>,
+}
+
+#[derive(Debug)]
+enum Check {
+    /// The label is there, and so many pods at most.
+    AtMost(GroupId, u32),
+    /// The label is there, and a pod.
+    Some(GroupId),
+    /// The label is there.
+    Present(GroupId),
+    /// No pod.
+    None(GroupId),
+}
+
+impl<'a> Topology<'a> {
+    /// Counts what is there.
+    pub(crate) fn new(input: &'a Input<'a>) -> Self {
+        let groups = Groups::new(input);
+        let sites = Sites::new(groups.keys(), groups.filters());
+        let mut out = Self { groups, sites };
+        if out.is_empty() {
+            return out;
+        }
+        for node in input.nodes {
+            let site = out.sites.add(node);
+            for pod in &node.pods {
+                out.count_present(site, pod);
+            }
+        }
+        out
+    }
+
+    /// Whether no pod's place depends on another's.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// What a pod asks of where others are, and what is asked of it; `None` when nothing.
+    ///
+    /// # Errors
+    /// [`BadRequirement`] when one of its selectors is malformed.
+    pub(crate) fn demand(&mut self, pod: &'a Pod) -> Result<Option<Rc<Demand>>, BadRequirement> {
+        if self.is_empty() { Ok(None) } else { Ok(self.groups.demand(pod)?.map(Rc::new)) }
+    }
+
+    fn count_present(&mut self, site: SiteId, pod: &Pod) {
+        for group in self.groups.matched(&pod.key.namespace, &pod.labels).iter() {
+            self.groups.count(*group, site, &self.sites);
+        }
+        for group in self.groups.repelled_by(pod) {
+            self.groups.own(group, site, &self.sites);
+        }
+    }
+
+    /// Makes a site for a new claim.
+    pub(crate) fn add(&mut self, place: &impl Place) -> SiteId {
+        if self.is_empty() { 0 } else { self.sites.add(place) }
+    }
+
+    /// Takes note that a claim without counted pods will be another machine.
+    pub(crate) fn change(&mut self, site: SiteId, place: &impl Place) {
+        if !self.is_empty() {
+            self.sites.change(site, place);
+        }
+    }
+
+    /// Counts a pod where it lands.
+    pub(crate) fn settle(&mut self, demand: &Demand, site: SiteId) {
+        for group in demand.matched.iter() {
+            self.groups.count(*group, site, &self.sites);
+        }
+        for group in demand.repelled() {
+            self.groups.own(group, site, &self.sites);
+        }
+    }
+
+    /// What the rules come to while so many of the wishes hold.
+    pub(crate) fn judge(&self, demand: &Demand, soft: usize, reach: &Reach) -> Judgement {
+        let mut checks = Vec::new();
+        for rule in demand.rules(soft) {
+            match rule {
+                Rule::Spread { group, max_skew, min_domains, own } => {
+                    let most = self.most(*group, *max_skew, *min_domains, reach);
+                    // More than there can be, when not even an empty domain may take it.
+                    checks.push(match most.checked_sub(u32::from(*own)) {
+                        Some(most) => Check::AtMost(*group, most),
+                        None => Check::Some(*group),
+                    });
+                }
+                Rule::Near { groups, .. } if self.is_first(rule) => {
+                    checks.extend(groups.iter().map(|group| Check::Present(*group)));
+                }
+                Rule::Near { groups, .. } => checks.extend(groups.iter().map(|group| Check::Some(*group))),
+                Rule::Apart { group } => checks.push(Check::None(*group)),
+            }
+        }
+        Judgement { repelled: Rc::clone(&demand.matched), checks }
+    }
+
+    /// Whether the pod may go to a site.
+    pub(crate) fn admits(&self, judgement: &Judgement, site: SiteId) -> bool {
+        let domain = |group: &Group| self.sites.domain(site, group.key);
+        let repelled = judgement.repelled.iter().any(|id| {
+            let group = self.groups.get(*id);
+            group.has_owners() && domain(group).is_some_and(|domain| group.owners_in(domain) > 0)
+        });
+        let holds = |check: &Check| match check {
+            Check::AtMost(id, most) => {
+                let group = self.groups.get(*id);
+                domain(group).is_some_and(|domain| group.pods_in(domain) <= *most)
+            }
+            Check::Some(id) => {
+                let group = self.groups.get(*id);
+                domain(group).is_some_and(|domain| group.pods_in(domain) > 0)
+            }
+            Check::Present(id) => domain(self.groups.get(*id)).is_some(),
+            Check::None(id) => {
+                let group = self.groups.get(*id);
+                domain(group).is_none_or(|domain| group.pods_in(domain) == 0)
+            }
+        };
+        !repelled && judgement.checks.iter().all(holds)
+    }
+
+    /// Whether a pod with this rule may be the first of those that it looks for.
+    fn is_first(&self, rule: &Rule) -> bool {
+        let Rule::Near { groups, own } = rule else { return false };
+        *own && groups.iter().all(|id| self.groups.get(*id).total == 0)
+    }
+
+    /// How many pods a domain may hold with one more.
+    fn most(&self, group: GroupId, max_skew: u32, min_domains: Option<u32>, reach: &Reach) -> u32 {
+        max_skew.saturating_add(self.least(self.groups.get(group), min_domains, reach))
+    }
+
+    /// How many pods the emptiest domain of a spread holds.
+    ///
+    /// Every host may get a neighbour that is empty, so for host names it is always none.
+    fn least(&self, group: &Group, min_domains: Option<u32>, reach: &Reach) -> u32 {
+        let key = self.groups.keys()[group.key];
+        let Some(filter) = group.filter.filter(|_| key != label::HOSTNAME) else { return 0 };
+        let is_there = |domain: &DomainId| {
+            self.sites.eligible_in(filter, group.key, *domain) > 0
+                || reach.contains(key, self.sites.value(group.key, *domain))
+        };
+        let mut least = u32::MAX;
+        let mut domains = 0usize;
+        for domain in (0..self.sites.known(group.key)).filter(is_there) {
+            least = least.min(group.pods_in(domain));
+            domains += 1;
+        }
+        let unseen = reach.count(key, |value| self.sites.find(group.key, value).is_none());
+        let few = min_domains.is_some_and(|least| domains + unseen < least as usize);
+        if few || unseen > 0 || domains == 0 { 0 } else { least }
+    }
+
+    /// What the rules leave of each label for a machine that is bought for the pod; `None` when no machine will do.
+    pub(crate) fn narrow(
+        &self,
+        demand: &Demand,
+        soft: usize,
+        reach: &Reach,
+    ) -> Option<Vec<(&'a str, ValueSet)>> {
+        let mut out = BTreeMap::new();
+        for group in demand.matched.iter().map(|id| self.groups.get(*id)).filter(|group| group.has_owners()) {
+            self.exclude(&mut out, group.key, |domain| group.owners_in(domain) > 0);
+        }
+        if !demand.rules(soft).all(|rule| self.narrow_by(rule, reach, &mut out)) {
+            return None;
+        }
+        let keys = self.groups.keys();
+        Some(out.into_iter().map(|(key, set)| (keys[key], set)).collect())
+    }
+
+    /// Whether a new machine can meet the rule at all; a host name is always new.
+    fn narrow_by(&self, rule: &Rule, reach: &Reach, out: &mut BTreeMap<usize, ValueSet>) -> bool {
+        let is_host = |group: &Group| self.groups.keys()[group.key] == label::HOSTNAME;
+        match rule {
+            Rule::Spread { group: id, max_skew, min_domains, own } => {
+                let group = self.groups.get(*id);
+                if is_host(group) {
+                    return u32::from(*own) <= *max_skew;
+                }
+                let most = self.most(*id, *max_skew, *min_domains, reach);
+                require(out, group.key, ValueSet::present());
+                self.exclude(out, group.key, |domain| group.pods_in(domain) + u32::from(*own) > most);
+                u32::from(*own) <= most
+            }
+            Rule::Near { groups, .. } => {
+                let first = self.is_first(rule);
+                let mut possible = true;
+                for group in groups.iter().map(|id| self.groups.get(*id)) {
+                    if is_host(group) {
+                        possible &= first;
+                    } else if first {
+                        require(out, group.key, ValueSet::present());
+                    } else {
+                        let domains = 0..self.sites.known(group.key);
+                        let held = domains.filter(|domain| group.pods_in(*domain) > 0);
+                        let held = held.map(|domain| self.sites.value(group.key, domain));
+                        require(out, group.key, ValueSet::one_of(held));
+                        possible &= group.total > 0;
+                    }
+                }
+                possible
+            }
+            Rule::Apart { group } => {
+                let group = self.groups.get(*group);
+                self.exclude(out, group.key, |domain| group.pods_in(domain) > 0);
+                true
+            }
+        }
+    }
+
+    fn exclude(&self, out: &mut BTreeMap<usize, ValueSet>, key: usize, taken: impl Fn(DomainId) -> bool) {
+        if self.groups.keys()[key] == label::HOSTNAME {
+            return;
+        }
+        let taken = (0..self.sites.known(key)).filter(|domain| taken(*domain));
+        let values: Vec<&str> = taken.map(|domain| self.sites.value(key, domain)).collect();
+        if !values.is_empty() {
+            require(out, key, ValueSet::none_of(values));
+        }
+    }
+
+    /// Keys by whose values pods are counted, host names aside.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        self.groups.keys().iter().copied().filter(|key| *key != label::HOSTNAME)
+    }
+
+    /// How many pods a rule counts in each domain that it knows of, for a person.
+    fn counts(&self, rule: &Rule) -> Vec<(String, Vec<(String, u32)>)> {
+        let of = |group: &Group| {
+            let name = |domain| self.sites.value(group.key, domain).to_owned();
+            let known = 0..self.sites.known(group.key);
+            let counts: Vec<(String, u32)> =
+                known.map(|domain| (name(domain), group.pods_in(domain))).collect();
+            (self.groups.keys()[group.key].to_owned(), counts)
+        };
+        rule.groups().iter().map(|id| of(self.groups.get(*id))).collect()
+    }
+}
+
+fn require(out: &mut BTreeMap<usize, ValueSet>, key: usize, set: ValueSet) {
+    match out.get_mut(&key) {
+        Some(own) => *own = own.intersect(&set),
+        None => drop(out.insert(key, set)),
+    }
+}
