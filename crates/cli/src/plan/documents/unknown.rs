@@ -98,6 +98,7 @@ mod tests {
 
     fn unknown(written: Value) -> Vec<String> {
         let parsed: Outer = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(parsed.flag, written["flag"] == true);
         fields(&written, &parsed).unwrap()
     }
 
