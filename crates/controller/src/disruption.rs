@@ -29,39 +29,80 @@ use crate::provisioner::chain;
 /// The loop looks this often.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// Disruptions that are under way: by claim, since when its node is tainted.
+type UnderWay = BTreeMap<ClaimUid, Time>;
+
 /// Looks for empty nodes for ever.
 pub(crate) async fn run(context: Arc<Context>) {
     let mut empties = Empties::default();
+    let mut under_way = UnderWay::new();
     loop {
-        heal(&context).await;
+        heal(&context, &under_way).await;
         tokio::time::sleep(EVERY).await;
         let (nodes, budgets) = facts(&context);
         let verdict = empties.look(&nodes, &budgets, context.settings.validation_delay, clock::now());
         mark(&context, &verdict.consolidatable).await;
-        let context = &context;
-        let disruptions = verdict.disrupt.iter().map(|claim| async move {
-            let spared = disrupt(context, claim).await.unwrap_or_else(|error| {
-                tracing::warn!(%claim, error = %chain(&error), "empty node not disrupted");
-                false
-            });
-            (claim, spared)
-        });
-        for (claim, spared) in futures::future::join_all(disruptions).await {
-            if spared {
-                empties.spared(claim, clock::now());
-            }
+        begin(&context, verdict.disrupt, &mut under_way).await;
+        for claim in end(&context, &mut under_way).await {
+            empties.spared(&claim, clock::now());
         }
     }
 }
 
+/// Taints nodes that are to go.
+async fn begin(context: &Context, claims: Vec<ClaimUid>, under_way: &mut UnderWay) {
+    let fresh = claims.into_iter().filter(|claim| !under_way.contains_key(claim));
+    let taintings = fresh.map(|claim| async move {
+        let tainted = match facts_of(context, &claim) {
+            Ok((_, name)) => taint(context, &name).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &tainted {
+            tracing::warn!(%claim, error = %chain(error), "empty node not disrupted");
+        }
+        tainted.is_ok().then(|| (claim, clock::now()))
+    });
+    let tainted = futures::future::join_all(taintings).await;
+    under_way.extend(tainted.into_iter().flatten());
+}
+
+/// Gives up the claims whose nodes carried the taint for long enough, and spares those that are in use after all.
+///
+/// A scheduler that has not heard of the taint may still bind a pod to such a node, and to evict it then would be to
+/// lose it. So nothing is given up before the taint is as old as a machine must rest anyway before it goes.
+async fn end(context: &Context, under_way: &mut UnderWay) -> Vec<ClaimUid> {
+    let now = clock::now();
+    let rested = |since: &Time| now >= since.after(context.settings.drain_delay);
+    let due = under_way.iter().filter(|(claim, since)| rested(since) || is_occupied(context, claim));
+    let due: Vec<ClaimUid> = due.map(|(claim, _)| claim.clone()).collect();
+    let endings = due.iter().map(|claim| async move {
+        disrupt(context, claim).await.unwrap_or_else(|error| {
+            tracing::warn!(%claim, error = %chain(&error), "empty node not disrupted");
+            false
+        })
+    });
+    let spared = futures::future::join_all(endings).await;
+    under_way.retain(|claim, _| !due.contains(claim));
+    due.into_iter().zip(spared).filter(|(_, spared)| *spared).map(|(claim, _)| claim).collect()
+}
+
+fn is_occupied(context: &Context, claim: &ClaimUid) -> bool {
+    let view = context.view();
+    view.nodes_of(claim).any(|node| view.pods_on(&node.name).any(|pod| pod.occupies))
+}
+
 /// A node that was tainted for a disruption that never came to its end loses the taint (DIS-2): the process that
 /// tainted it was killed or met an error, since between two looks none is under way. It would count against its budget.
-async fn heal(context: &Context) {
+async fn heal(context: &Context, under_way: &UnderWay) {
     let stale: Vec<(String, ClaimRecord)> = {
         let view = context.view();
         let tainted = view.nodes().filter(|node| node.is_disrupted() && !node.deleting);
         let of_claim = |node: &NodeRecord| Some((node.name.clone(), view.claim_of_node(node)?.clone()));
-        tainted.filter_map(of_claim).filter(|(_, record)| record.claim.deleted.is_none()).collect()
+        let ours = |record: &ClaimRecord| under_way.contains_key(&record.claim.uid);
+        tainted
+            .filter_map(of_claim)
+            .filter(|(_, record)| record.claim.deleted.is_none() && !ours(record))
+            .collect()
     };
     for (node, record) in stale {
         if let Err(error) = spare(context, &record, &node).await {
@@ -154,15 +195,16 @@ fn budget(view: &View, pool: &scarpenter_api::NodePool) -> u32 {
     pool.allowed_disruptions(DisruptionReason::Empty, base, Timestamp::now()).saturating_sub(consumed)
 }
 
-/// Taints, looks again through the API, and gives the claim up; or takes the taint off again, and says so.
+fn facts_of(context: &Context, claim: &ClaimUid) -> Result<(ClaimRecord, String), Error> {
+    let view = context.view();
+    let record = view.claim_of(claim).cloned().ok_or(Error::Stale("the claim"))?;
+    let node = view.nodes_of(claim).next().map(|node| node.name.clone());
+    Ok((record, node.ok_or(Error::Stale("the node"))?))
+}
+
+/// Looks again through the API, and gives the claim up; or takes the taint off again, and says so.
 async fn disrupt(context: &Context, claim: &ClaimUid) -> Result<bool, Error> {
-    let (record, name) = {
-        let view = context.view();
-        let record = view.claim_of(claim).cloned().ok_or(Error::Stale("the claim"))?;
-        let node = view.nodes_of(claim).next().map(|node| node.name.clone());
-        (record, node.ok_or(Error::Stale("the node"))?)
-    };
-    taint(context, &name).await?;
+    let (record, name) = facts_of(context, claim)?;
     let now = Timestamp::now();
     let pods = pods_on(context, &name).await?;
     let in_use = |object: &&Pod| {

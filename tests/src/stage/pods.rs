@@ -189,6 +189,12 @@ impl Lives {
         Ok(())
     }
 
+    /// Names of pods that failed or went before their end.
+    pub(super) fn lost(&self) -> Vec<String> {
+        let seen = lock(&self.seen);
+        seen.iter().filter(|(_, life)| life.lost.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
     fn note(&self, name: &str, change: impl FnOnce(&mut Life)) {
         change(lock(&self.seen).entry(name.to_owned()).or_default());
     }

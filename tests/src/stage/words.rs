@@ -35,7 +35,13 @@ impl Stage {
             lines.extend(own.map(|event| line("event", event.reason.as_deref(), event.message.as_deref())));
             lines.join("\n")
         };
-        living.map(of).collect()
+        let mut words: Vec<String> = living.map(of).collect();
+        for name in self.lives.lost() {
+            words.push(format!("--- lost pod {name}"));
+            let own = events.iter().filter(|event| event.involved_object.name.as_ref() == Some(&name));
+            words.extend(own.map(|event| line("event", event.reason.as_deref(), event.message.as_deref())));
+        }
+        words
     }
 
     async fn claims(&self) -> Vec<String> {

@@ -9,7 +9,6 @@ use kube::{Api, Resource, ResourceExt};
 use scarpenter_api::{condition, event};
 use scarpenter_core::label;
 use scarpenter_core::offering::Launch;
-use scarpenter_core::pod::TaintEffect;
 use scarpenter_core::resources::format_quantity;
 use scarpenter_index::ClaimRecord;
 use serde_json::json;
@@ -22,14 +21,7 @@ use crate::{join, lessons};
 /// A node that has so many percent of what was promised is what was promised.
 const ENOUGH: i64 = 90;
 
-/// So often the taint is tried to be taken off while others write the node, too.
-const OPEN_TRIES: usize = 5;
-
-/// Syncs claim to node in one patch, forgets the join material, and takes the unregistered taint off.
-///
-/// The taint goes in two writes, first its eviction, then the whole. Kubernetes' taint-eviction controller hears of
-/// nodes and of pods by two watches: if the taint went at once, it could hear of a pod that was bound a moment later
-/// while it still holds the node for one that evicts, and would delete that pod.
+/// Syncs claim to node in one patch, takes the unregistered taint off, and forgets the join material.
 pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     let api = Api::<Node>::all(context.client.clone());
     let name = context
@@ -48,7 +40,6 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
     context.view().apply_node(&written);
     // Before the fact is written: Release does not look for the join material of a claim that has registered.
     join::forget(context, &record.claim.uid).await.map_err(|error| Error::Join(Box::new(error)))?;
-    open(context, &api, written).await?;
     status::write(context, record, |status, look| {
         condition::set_true(&mut status.conditions, look, condition::REGISTERED);
         status.node_name = Some(name.clone());
@@ -59,28 +50,6 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
     }
     tracing::info!(node = name, "node registered");
     Ok(Next::Again)
-}
-
-/// Lets pods onto the node.
-async fn open(context: &Context, api: &Api<Node>, mut node: Node) -> Result<(), Error> {
-    for left in (0..OPEN_TRIES).rev() {
-        let taints = opened(&node);
-        let patch = json!({
-            "metadata": {"resourceVersion": node.resource_version()},
-            "spec": {"taints": taints},
-        });
-        match api.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
-            Ok(written) => {
-                context.view().apply_node(&written);
-                return Ok(());
-            }
-            Err(kube::Error::Api(status)) if status.is_conflict() && left > 0 => {
-                node = api.get(&node.name_any()).await.map_err(Error::kubernetes("read the node"))?;
-            }
-            Err(error) => return Err(Error::kubernetes("take the unregistered taint off")(error)),
-        }
-    }
-    Ok(())
 }
 
 /// Whether the machine is what was promised. That its pods do not fit is said once it is fit for use, and what it has
@@ -168,10 +137,7 @@ fn is_fact(key: &str) -> bool {
 
 fn taints(record: &ClaimRecord, node: &Node) -> Vec<Taint> {
     let mut out = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
-    for taint in out.iter_mut().filter(|taint| taint.key == label::UNREGISTERED_TAINT) {
-        taint.effect = TaintEffect::NoSchedule.as_str().to_owned();
-        taint.time_added = None;
-    }
+    out.retain(|taint| taint.key != label::UNREGISTERED_TAINT);
     if node.labels().get(label::DO_NOT_SYNC_TAINTS).is_some_and(|value| value == "true") {
         return out;
     }
@@ -181,11 +147,6 @@ fn taints(record: &ClaimRecord, node: &Node) -> Vec<Taint> {
         }
     }
     out
-}
-
-fn opened(node: &Node) -> Vec<Taint> {
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
-    taints.into_iter().filter(|taint| taint.key != label::UNREGISTERED_TAINT).collect()
 }
 
 /// Marks the node as fit for use.
@@ -213,32 +174,4 @@ pub(crate) async fn initialize(context: &Context, record: &ClaimRecord) -> Resul
     tracing::info!(node = name, "node initialized");
     context.wake.pools.notify_one();
     Ok(Next::Again)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use k8s_openapi::api::core::v1::NodeSpec;
-    use scarpenter_api::{NodeClaim, NodeClaimSpec};
-
-    use super::*;
-
-    fn taint(key: &str, effect: &str) -> Taint {
-        Taint { key: key.to_owned(), effect: effect.to_owned(), ..Taint::default() }
-    }
-
-    fn node(taints: Vec<Taint>) -> Node {
-        Node { spec: Some(NodeSpec { taints: Some(taints), ..NodeSpec::default() }), ..Node::default() }
-    }
-
-    #[test]
-    fn a_pod_that_is_bound_at_once_is_never_seen_on_a_node_that_evicts() {
-        let claim = NodeClaim::new("c", NodeClaimSpec::default());
-        let record = ClaimRecord::parse(Arc::new(claim));
-        let joined = node(vec![taint(label::UNREGISTERED_TAINT, "NoExecute"), taint("own", "NoSchedule")]);
-        let first = taints(&record, &joined);
-        assert_eq!(first, [taint(label::UNREGISTERED_TAINT, "NoSchedule"), taint("own", "NoSchedule")]);
-        assert_eq!(opened(&node(first)), [taint("own", "NoSchedule")]);
-    }
 }
