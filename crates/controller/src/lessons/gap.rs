@@ -3,7 +3,7 @@
 use scarpenter_core::node::Node;
 use scarpenter_core::pod::{HostPort, Pod, untolerated};
 use scarpenter_core::requirements::{Requirement, Requirements};
-use scarpenter_core::resources::format_quantity;
+use scarpenter_core::resources::{EPHEMERAL_STORAGE, MEMORY, format_quantity};
 
 /// A difference between what was planned and what came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +33,22 @@ fn too_small(pod: &Pod, node: &Node) -> Option<String> {
     let mut need = pod.requests.clone();
     need.add(&node.daemon_requested);
     let (name, asked, there) = need.lacking(&node.allocatable)?;
-    let [own, daemons, there_words, short] =
-        [pod.requests.get(name), node.daemon_requested.get(name), there, asked - there]
-            .map(|amount| format_quantity(name, amount));
-    let beside =
-        if asked > pod.requests.get(name) { format!(" beside {daemons} of daemons") } else { String::new() };
-    Some(format!("it asks for {own} of {name}{beside}, and the node has {there_words}: {short} short"))
+    let own = pod.requests.get(name);
+    let beside = if asked > own {
+        format!(" beside {} of daemons", amount(name, node.daemon_requested.get(name)))
+    } else {
+        String::new()
+    };
+    let [own, there, short] = [own, there, asked - there].map(|number| amount(name, number));
+    Some(format!("it asks for {own} of {name}{beside}, and the node has {there}: {short} short"))
+}
+
+/// Bytes that are no round number in whole mebibytes: what a node has is never round.
+fn amount(name: &str, number: i64) -> String {
+    let round = format_quantity(name, number);
+    let bytes = name == MEMORY || name == EPHEMERAL_STORAGE;
+    let plain = round.bytes().all(|digit| digit.is_ascii_digit()) || round.ends_with("Ki");
+    if bytes && plain && number >= 1 << 20 { format!("{}Mi", number >> 20) } else { round }
 }
 
 fn taint(pod: &Pod, node: &Node) -> Option<String> {
@@ -108,7 +118,7 @@ mod tests {
 
     use scarpenter_core::pod::{Attachment, Taint, TaintEffect};
     use scarpenter_core::requirements::Operator;
-    use scarpenter_core::resources::{CPU, MEMORY, Resources};
+    use scarpenter_core::resources::{CPU, Resources};
 
     use super::*;
 
@@ -137,6 +147,13 @@ mod tests {
         let told = gap(&pod, &node);
         let words = "it asks for 1500m of cpu beside 1 of daemons, and the node has 2: 500m short";
         assert_eq!(told, Some(Gap { words: words.to_owned(), lasting: true }));
+    }
+
+    #[test]
+    fn bytes_are_told_so_that_a_person_can_read_them() {
+        let pod = Pod { requests: Resources::new().with(MEMORY, 5 << 30), ..Pod::default() };
+        let node = Node { allocatable: Resources::new().with(MEMORY, (4 << 30) + 4097), ..node() };
+        assert_eq!(words(&pod, &node), "it asks for 5Gi of memory, and the node has 4096Mi: 1023Mi short");
     }
 
     #[test]
