@@ -8,6 +8,7 @@ mod catalog;
 mod crashes;
 mod faults;
 mod runs;
+mod scheduling;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ fn main() -> std::process::ExitCode {
     bad_input::add(&mut trials);
     catalog::add(&mut trials);
     faults::add(&mut trials);
+    scheduling::add(&mut trials);
     run(trials)
 }
 

@@ -57,6 +57,7 @@ static TURN: Mutex<()> = Mutex::const_new(());
 pub struct Stage {
     client: Client,
     cluster: ClusterId,
+    /// Of the controllers, which have no more rights than `deploy/rbac` gives them.
     kubeconfig: PathBuf,
     program: PathBuf,
     setting: Setting,
@@ -101,17 +102,20 @@ impl Stage {
         left::scrub(&client).await?;
         let namespace = objects::fresh_namespace(&client).await?;
         objects::apply(&client, &setting).await?;
+        let folder = Folder::make().context("make a temporary folder")?;
+        let kubeconfig = folder.path().join("controller.kubeconfig");
+        objects::restrict(plane.kubeconfig(), &kubeconfig)?;
         let mut stage = Self {
             lives: Lives::watch(&client, &namespace),
             client,
             cluster,
-            kubeconfig: plane.kubeconfig().to_owned(),
+            kubeconfig,
             program: program.to_owned(),
             setting,
             namespace,
             controllers: Vec::new(),
             sim: None,
-            folder: Folder::make().context("make a temporary folder")?,
+            folder,
         };
         stage.start_sim().await?;
         Ok(stage)

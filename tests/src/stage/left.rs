@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use scarpenter_api::{NodeClaim, NodePool, ScarpenterNodeClass};
@@ -16,6 +16,7 @@ use serde_json::json;
 use super::{LOOK_EVERY, Stage};
 
 const SCRUBBED_WITHIN: Duration = Duration::from_secs(30);
+const LESSONS: &str = "scarpenter-lessons";
 
 /// Names of what is left, by kind.
 #[derive(Debug, Default)]
@@ -90,6 +91,8 @@ pub(super) async fn scrub(client: &Client) -> anyhow::Result<()> {
     let deadline = Instant::now() + SCRUBBED_WITHIN;
     remove_all(&Api::<NodePool>::all(client.clone())).await?;
     remove_all(&Api::<ScarpenterNodeClass>::all(client.clone())).await?;
+    // What machines of one trial have taught would surprise the next.
+    remove(&Api::<ConfigMap>::namespaced(client.clone(), "kube-system"), LESSONS).await?;
     loop {
         remove_all(&Api::<NodeClaim>::all(client.clone())).await?;
         remove_all(&Api::<Node>::all(client.clone())).await?;

@@ -1,11 +1,13 @@
 //! Objects of a trial: definitions and rights once, and a namespace, a class and two pools of its own.
 
 use std::fmt::Debug;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::config::Kubeconfig;
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -19,6 +21,9 @@ use super::{LOOK_EVERY, STARTS_WITHIN, Stage};
 
 const EXAMPLE: &str = include_str!("../../../deploy/examples/default.yaml");
 const BOOTSTRAP_RBAC: &str = include_str!("../../../deploy/rbac/bootstrap.yaml");
+const CONTROLLER_RBAC: &str = include_str!("../../../deploy/rbac/controller.yaml");
+/// Whom those rights are for.
+const CONTROLLER: &str = "system:serviceaccount:kube-system:scarpenter";
 const FIELD_MANAGER: &str = "scarpenter-tests";
 
 /// What a trial changes of the example and of the flags.
@@ -87,14 +92,35 @@ pub(super) async fn install(client: &Client) -> anyhow::Result<()> {
         let served = tokio::time::timeout(STARTS_WITHIN, served).await;
         served.with_context(|| format!("{name} is not served"))??;
     }
-    for object in serde_saphyr::from_multiple::<DynamicObject>(BOOTSTRAP_RBAC).context("read the rights")? {
+    for object in rights()? {
         let gvk = GroupVersionKind::try_from(object.types.as_ref().context("an object without a kind")?)?;
         let (resource, _) = kube::discovery::pinned_kind(client, &gvk).await?;
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let api: Api<DynamicObject> = match object.namespace() {
+            Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
         let params = PatchParams::apply(FIELD_MANAGER);
         api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await?;
     }
     Ok(())
+}
+
+fn rights() -> anyhow::Result<Vec<DynamicObject>> {
+    let mut out = Vec::new();
+    for text in [BOOTSTRAP_RBAC, CONTROLLER_RBAC] {
+        out.extend(serde_saphyr::from_multiple::<DynamicObject>(text).context("read the rights")?);
+    }
+    Ok(out)
+}
+
+/// A copy of a kubeconfig with which one may do what the controller may, and no more.
+pub(super) fn restrict(kubeconfig: &Path, copy: &Path) -> anyhow::Result<()> {
+    let mut config = Kubeconfig::read_from(kubeconfig).context("read the kubeconfig")?;
+    for user in &mut config.auth_infos {
+        user.auth_info.get_or_insert_default().impersonate = Some(CONTROLLER.to_owned());
+    }
+    // JSON is YAML, too.
+    std::fs::write(copy, serde_json::to_string(&config)?).context("write the controller's kubeconfig")
 }
 
 /// The example's class and pools, as the trial wants them.
