@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod admission;
+mod explain;
 mod join;
 mod schema;
 mod schema_cases;
@@ -12,6 +14,8 @@ use scarpenter_tests::harness::{Trials, run};
 fn main() -> std::process::ExitCode {
     let mut trials = Trials::new(Options::default());
     schema::add(&mut trials);
+    explain::add(&mut trials);
+    admission::add(&mut trials);
     join::add(&mut trials);
     run(trials)
 }

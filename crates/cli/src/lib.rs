@@ -8,6 +8,7 @@ mod catalog;
 mod controller;
 mod crds;
 mod demo;
+mod explain;
 mod plan;
 mod provider;
 mod sweep;
@@ -33,6 +34,8 @@ enum Command {
     Sweep(sweep::Args),
     /// Say, offline, what would be bought for the pods of a file.
     Plan(plan::Args),
+    /// Say why a pod of a cluster gets the machine it gets, or none.
+    Explain(explain::Args),
     /// Fetch, search and show the catalog of what can be bought.
     Catalog(catalog::Args),
     /// Print the custom resource definitions.
@@ -64,6 +67,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Controller(args) => controller::run(*args).await,
         Command::Sweep(args) => sweep::run(args).await,
         Command::Plan(args) => plan::run(args),
+        Command::Explain(args) => explain::run(args).await,
         Command::Catalog(args) => catalog::run(args).await,
         Command::Crds(args) => crds::run(&args),
         Command::Demo(args) => demo::run(args).await,

@@ -4,13 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use scarpenter_catalog::Catalog;
-use scarpenter_planner::{Caps, Input, Plan, Unavailable};
+use scarpenter_planner::{Caps, Explanation, Input, Lessons, Plan, Rules, Unavailable};
 
 use crate::BadInput;
 use crate::catalog_source::SourceArgs;
+use crate::explain::words;
 use crate::print::{json, print};
 
-mod contract;
+pub(crate) mod contract;
 mod documents;
 mod intent;
 mod table;
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Most machines, as the controller's option of this name; without it no cap.
     #[arg(long, value_name = "N")]
     max_machines: Option<u64>,
+    /// Say of each pod what every rule leaves of the offerings, which rule took the cheapest away, and what to change.
+    #[arg(long)]
+    explain: bool,
     /// How to print the plan: as a table, or in version 1 of its contract as JSON or YAML.
     #[arg(short = 'o', long = "output", value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -63,12 +67,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         eprintln!("scarpenter: {note}");
     }
     let plan = inputs.plan();
+    let explanations = args.explain.then(|| inputs.explain(&plan));
+    let document = || PlanDocument::new(&plan).explained(explanations.as_deref());
     let text = match args.output {
-        Output::Table => table::render(&plan),
-        Output::Json => json(&PlanDocument::new(&plan))?,
-        Output::Yaml => {
-            serde_saphyr::to_string(&PlanDocument::new(&plan)).context("write the plan as YAML")?
-        }
+        Output::Table => match &explanations {
+            None => table::render(&plan),
+            Some(explanations) => {
+                format!("{}\n{}", table::without_refusals(&plan), words::render(explanations))
+            }
+        },
+        Output::Json => json(&document())?,
+        Output::Yaml => serde_saphyr::to_string(&document()).context("write the plan as YAML")?,
     };
     print(&text)?;
     Ok(if plan.unplaced.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(SOME_UNPLACED) })
@@ -96,7 +105,15 @@ impl Inputs {
     }
 
     fn plan(&self) -> Plan {
-        scarpenter_planner::plan(&Input {
+        self.with_input(scarpenter_planner::plan)
+    }
+
+    fn explain(&self, plan: &Plan) -> Vec<Explanation> {
+        self.with_input(|input| scarpenter_planner::explain_all(input, plan))
+    }
+
+    fn with_input<T>(&self, work: impl FnOnce(&Input<'_>) -> T) -> T {
+        work(&Input {
             snapshot: &self.catalog.snapshot,
             pods: &self.workloads.pods,
             pools: &self.intent.pools,
@@ -105,6 +122,9 @@ impl Inputs {
             daemons: &self.workloads.daemons,
             unavailable: &Unavailable::default(),
             caps: &self.caps,
+            namespaces: &self.workloads.namespaces,
+            lessons: &Lessons::default(),
+            rules: Rules { most_pods: usize::MAX, ..Rules::default() },
             now: 0,
         })
     }

@@ -29,8 +29,9 @@ pub struct Explanation {
     ///
     /// Empty for a pod that is refused unseen, or that a place is promised to.
     pub rules: Vec<RuleLine>,
-    /// About the first rule that took the cheapest offering away; absent when the cheapest of all is what is left.
-    pub advice: Option<Advice>,
+    /// About the first rule that took the cheapest offering away, and about each further one that it would help to change;
+    /// empty when the cheapest of all is what is left.
+    pub advice: Vec<Advice>,
     /// Nodes and claims that exist and did not take it: the few that came nearest.
     pub nodes: Vec<NodeRefusal>,
     /// How many further nodes did not take it.
@@ -116,6 +117,8 @@ pub struct Advice {
     pub rule: String,
     /// What to change, and what would come of it.
     pub words: String,
+    /// Whether something cheaper would be bought without the rule, or anything at all.
+    pub helps: bool,
     /// The cheapest offering that the rule removed.
     pub removed: Priced,
     /// What would be bought for the pod alone without the rule, if anything.
@@ -160,7 +163,7 @@ struct Explainer<'a> {
     caps: Caps,
 }
 
-type Rules = (Vec<RuleLine>, Option<Advice>);
+type Rules = (Vec<RuleLine>, Vec<Advice>);
 
 impl<'a> Explainer<'a> {
     fn new(input: &'a Input<'a>, plan: &'a Plan) -> Self {

@@ -61,8 +61,8 @@ pub(crate) fn nothing_to_look_at(pass: &Pass<'_>) -> Option<Refusal> {
     none.then(|| plain("catalog", "the catalog has no offering".to_owned()))
 }
 
-/// What every rule leaves for a pod, and what to change about the first that takes the cheapest away.
-pub(crate) fn lines(pass: &Pass<'_>, asked: &Asked<'_>) -> (Vec<RuleLine>, Option<Advice>) {
+/// What every rule leaves for a pod, and what to change about those that take the cheapest away.
+pub(crate) fn lines(pass: &Pass<'_>, asked: &Asked<'_>) -> (Vec<RuleLine>, Vec<Advice>) {
     let lines = rules::Table::recording(pass, asked).lines();
     let advice = advice::of(pass, asked, &lines);
     (lines, advice)

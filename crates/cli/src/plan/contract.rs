@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use scarpenter_core::offering::{Arch, CapacityType, OfferingKey, Price};
-use scarpenter_planner::{Plan, PlannedClaim, Removed, Unplaced};
+use scarpenter_planner::{Explanation, Plan, PlannedClaim, Removed, Unplaced};
 use serde::Serialize;
+
+use crate::explain::document::ExplanationDocument;
 
 /// Version of this contract.
 const VERSION: u32 = 1;
@@ -24,6 +26,9 @@ pub(super) struct PlanDocument {
     unplaced: Vec<UnplacedDocument>,
     /// What all `claims` cost together.
     total_price_per_hour_micro_usd: u64,
+    /// Why, for every pod by namespace and name; only with `--explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanations: Option<Vec<ExplanationDocument>>,
 }
 
 /// One machine.
@@ -47,7 +52,7 @@ struct ClaimDocument {
 /// A thing that can be bought.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OfferingDocument {
+pub(crate) struct OfferingDocument {
     vendor: String,
     /// The vendor's name of the type.
     instance_type: String,
@@ -73,6 +78,7 @@ struct UnplacedDocument {
     /// For a person: what is wrong and what to change.
     message: String,
     /// How many offerings each rule removed, in the order of evaluation; rules that removed none are left out.
+    /// Empty after the first kinds of pods that get nothing; `explanations` have it for all.
     removed: Vec<Removed>,
 }
 
@@ -84,7 +90,14 @@ impl PlanDocument {
             claims: plan.claims.iter().map(ClaimDocument::new).collect(),
             unplaced: plan.unplaced.iter().map(UnplacedDocument::new).collect(),
             total_price_per_hour_micro_usd: prices.sum(),
+            explanations: None,
         }
+    }
+
+    /// The same with the reasons.
+    pub(super) fn explained(mut self, explanations: Option<&[Explanation]>) -> Self {
+        self.explanations = explanations.map(|all| all.iter().map(ExplanationDocument::new).collect());
+        self
     }
 }
 
@@ -106,7 +119,7 @@ impl ClaimDocument {
 }
 
 impl OfferingDocument {
-    fn new(key: &OfferingKey, arch: Arch, price: Price) -> Self {
+    pub(crate) fn new(key: &OfferingKey, arch: Arch, price: Price) -> Self {
         Self {
             vendor: key.vendor.to_string(),
             instance_type: key.instance_type.clone(),

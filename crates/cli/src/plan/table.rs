@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use scarpenter_core::offering::{Arch, OfferingKey, Price};
-use scarpenter_planner::{Plan, PlannedClaim, Refusal};
+use scarpenter_planner::{Plan, PlannedClaim, Refusal, Unplaced};
 
 type Row = [String; 9];
 
@@ -12,6 +12,16 @@ const HEAD: [&str; 9] =
 
 /// One block for each machine, then the pods that get none, then the sum.
 pub(super) fn render(plan: &Plan) -> String {
+    let refused = |unplaced: &Unplaced| refused(&unplaced.pod.to_string(), &unplaced.refusal);
+    whole(plan, &plan.unplaced.iter().map(refused).collect::<Vec<_>>())
+}
+
+/// The same for whoever reads of the pods that get none elsewhere.
+pub(super) fn without_refusals(plan: &Plan) -> String {
+    whole(plan, &[])
+}
+
+fn whole(plan: &Plan, refused: &[String]) -> String {
     let mut out = String::new();
     if !plan.claims.is_empty() {
         let mut rows = vec![HEAD.map(str::to_owned)];
@@ -19,9 +29,9 @@ pub(super) fn render(plan: &Plan) -> String {
         plan.claims.iter().zip(before).for_each(|(claim, before)| rows.extend(block(claim, before)));
         out.push_str(&align(&rows));
     }
-    for unplaced in &plan.unplaced {
-        out.push_str(&if out.is_empty() { String::new() } else { "\n".to_owned() });
-        out.push_str(&refused(&unplaced.pod.to_string(), &unplaced.refusal));
+    for block in refused {
+        out.push_str(if out.is_empty() { "" } else { "\n" });
+        out.push_str(block);
     }
     let gap = if out.is_empty() { "" } else { "\n" };
     let _ = writeln!(out, "{gap}{}", sum(plan));

@@ -7,6 +7,8 @@ use scarpenter_core::resources::CPU;
 use super::documents::objects;
 use super::*;
 
+mod explain;
+
 fn file(folder: &Path, name: &str, text: &str) -> Source {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();

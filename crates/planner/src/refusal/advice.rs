@@ -10,24 +10,29 @@ use crate::explain::{Advice, Priced, RuleLine};
 use crate::pass::Pass;
 use crate::words::said;
 
-/// About the first rule that took the cheapest away: what to change, and what would be bought then.
-pub(super) fn of(pass: &Pass<'_>, asked: &Asked<'_>, lines: &[RuleLine]) -> Option<Advice> {
-    let line = lines.iter().find(|line| line.is_dearer())?;
+/// About each rule that took the cheapest away, if changing it would help; about the first in any case.
+pub(super) fn of(pass: &Pass<'_>, asked: &Asked<'_>, lines: &[RuleLine]) -> Vec<Advice> {
+    let now = lines.last().and_then(|line| line.cheapest_after.as_ref());
+    let dearer = lines.iter().filter(|line| line.is_dearer());
+    let all = dearer.filter_map(|line| about(pass, asked, line, now));
+    all.enumerate()
+        .filter(|(number, advice)| *number == 0 || advice.helps)
+        .map(|(_, advice)| advice)
+        .collect()
+}
+
+fn about(pass: &Pass<'_>, asked: &Asked<'_>, line: &RuleLine, now: Option<&Priced>) -> Option<Advice> {
     let without = asked.without(&line.rule);
-    let instead = Table::new(pass, &without).outcome();
-    let now = lines.last().and_then(|line| line.cheapest_after.clone());
+    let instead = Table::quick(pass, &without).outcome();
     let removed = line.cheapest_before.clone()?;
     let change = change(pass, line, &removed);
-    Some(Advice {
-        rule: line.rule.clone(),
-        words: format!("{change}: {}", effect(&removed, now, instead.as_ref())),
-        removed,
-        instead,
-    })
+    let words = format!("{change}: {}", effect(&removed, now, instead.as_ref()));
+    let helps = instead.as_ref().is_some_and(|instead| now.is_none_or(|now| instead.price < now.price));
+    Some(Advice { rule: line.rule.clone(), words, helps, removed, instead })
 }
 
 /// What would come of it, which may be nothing: a later rule may take the same offerings away.
-fn effect(removed: &Priced, now: Option<Priced>, instead: Option<&Priced>) -> String {
+fn effect(removed: &Priced, now: Option<&Priced>, instead: Option<&Priced>) -> String {
     let Some(instead) = instead else {
         return format!("it removes {removed} and others, but without it nothing would be left either");
     };

@@ -4,7 +4,7 @@ use crate::{Explanation, Outcome, explain, explain_all};
 impl World {
     fn explain(&self) -> Vec<Explanation> {
         let plan = self.plan();
-        self.with_input(|input| explain_all(input, &plan))
+        explain_all(&self.input(), &plan)
     }
 
     fn explain_one(&self) -> Explanation {
@@ -22,7 +22,7 @@ fn told(explanation: &Explanation) -> Vec<(&str, usize, Option<u64>)> {
 }
 
 fn advice(explanation: &Explanation) -> &str {
-    &explanation.advice.as_ref().unwrap().words
+    &explanation.advice[0].words
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_rule_that_others_repeat_is_not_promised_to_help() {
     let mut world = World::new([selecting(pod("a", 1), label::VENDOR, "one")]);
     world.classes.get_mut("default").unwrap().vendors.remove(&Vendor::new("two"));
     let explanation = world.explain_one();
-    assert_eq!(explanation.advice.as_ref().unwrap().rule, "vendor");
+    assert_eq!(explanation.advice[0].rule, "vendor");
     assert!(
         advice(&explanation).ends_with("but without it others remove it too"),
         "{}",
@@ -245,7 +245,7 @@ fn the_room_that_pods_of_the_plan_take_is_not_free() {
 #[test]
 fn a_pod_is_found_by_its_name_only() {
     let world = World::new([pod("a", 1), pod("b", 1)]);
-    let found = |name: &str| world.with_input(|input| explain(input, &PodKey::new("default", name)));
+    let found = |name: &str| explain(&world.input(), &PodKey::new("default", name));
     assert_eq!(found("b").unwrap().pod, PodKey::new("default", "b"));
     assert_eq!(found("c"), None);
 }
