@@ -1,6 +1,6 @@
 //! The real control plane: objects in, the scheduler's verdicts out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -20,9 +20,9 @@ use crate::steer::Steering;
 use crate::world;
 
 const PARALLEL: usize = 16;
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const LOOK_EVERY: Duration = Duration::from_millis(15);
 /// Nothing must have changed for so long before a refused pod is believed to stay so.
-const QUIET: Duration = Duration::from_millis(400);
+const QUIET: Duration = Duration::from_millis(250);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const CANARY: &str = "canary-";
 
@@ -92,14 +92,6 @@ impl Cluster {
         };
         let made: Vec<_> = nodes.iter().map(create).collect();
         futures::stream::iter(made).buffer_unordered(PARALLEL).try_collect::<Vec<_>>().await?;
-        Ok(())
-    }
-
-    pub(crate) async fn remove_nodes(&self, names: &BTreeSet<String>) -> anyhow::Result<()> {
-        let api = Api::<Node>::all(self.client.clone());
-        for name in names {
-            api.delete(&format!("{}{name}", self.prefix()), &at_once()).await?;
-        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use scarpenter_core::name::{ClaimUid, ProviderId};
 use scarpenter_core::pod::{Pod, Taint, untolerated};
 use scarpenter_core::requirements::Requirements;
 use scarpenter_core::resources::Resources;
-use scarpenter_planner::{Kind, PlannedClaim};
+use scarpenter_planner::PlannedClaim;
 use serde_json::{Value, json};
 
 use crate::cluster::parse;
@@ -38,16 +38,6 @@ impl Machine {
         let launch = &planned.launch;
         let node = object(&name, labels, &planned.taints, spec, &launch.capacity, &launch.allocatable);
         Self { name, planned: planned.clone(), claim, node, is_up: false }
-    }
-
-    /// What is booted on what.
-    pub(crate) fn kind(&self) -> Kind {
-        let offering = &self.planned.launch.offering;
-        Kind {
-            class: self.planned.class.clone(),
-            vendor: offering.vendor.clone(),
-            instance_type: offering.instance_type.clone(),
-        }
     }
 
     /// Forgets for whom it was bought, as the controller does once they had their chance.

@@ -118,6 +118,10 @@ impl<'g> Game<'g> {
         self.trace.plan(number, &plan);
         self.demand_that_each_pod_is_decided(&plan)?;
         self.demand_that_nothing_is_bought_in_vain(&plan)?;
+        // The last round has shown that the scheduler refuses all of these, with everything where it is now.
+        if number > 0 && plan.claims.is_empty() && plan.nominated.is_empty() {
+            return self.end(&facts, &plan).await;
+        }
         let places = self.buy(&plan).await?;
         if number == 0 {
             self.planned_first = places.keys().cloned().collect();
@@ -136,12 +140,14 @@ impl<'g> Game<'g> {
         if number > 0 {
             self.tally.again += places.keys().filter(|pod| self.planned_first.contains(*pod)).count();
         }
-        if !plan.claims.is_empty() || self.waiting.len() < before {
-            return Ok(false);
-        }
-        if !plan.nominated.is_empty() {
+        if plan.claims.is_empty() && !plan.nominated.is_empty() && self.waiting.len() == before {
             return Err(self.wrong("a pod waits for a node that does not take it"));
         }
+        Ok(false)
+    }
+
+    /// Nothing more can be done; the pods that wait are those that were refused.
+    async fn end(&mut self, facts: &Facts, plan: &Plan) -> Result<bool, Stop> {
         self.tally.planned = self.planned_first.len();
         self.tally.bought = self.machines.len();
         for unplaced in &plan.unplaced {
@@ -149,7 +155,7 @@ impl<'g> Game<'g> {
         }
         // Both modes end in the same machines, or nearly so; one look is enough.
         if self.mode == Mode::Verbatim {
-            let taken = hopeless::try_everything(self.cluster, self.world, &facts, &plan).await?;
+            let taken = hopeless::try_everything(self.cluster, self.world, facts, plan).await?;
             self.tally.hopeless = taken.tried;
             if let Some(words) = taken.fitted {
                 self.trace.say(&words);
@@ -161,7 +167,8 @@ impl<'g> Game<'g> {
 
     async fn facts(&self) -> anyhow::Result<Facts> {
         let pods = self.cluster.pods().await?;
-        let running: Vec<KubePod> = pods.into_iter().filter(|pod| !self.waiting.contains(&key(pod))).collect();
+        let running: Vec<KubePod> =
+            pods.into_iter().filter(|pod| !self.waiting.contains(&key(pod))).collect();
         let own = self.world.pods.iter().map(parse::<KubePod>);
         let waiting: Vec<KubePod> = own.filter(|pod| self.waiting.contains(&key(pod))).collect();
         Ok(Facts::gather(self.world, &self.machines, &running, &waiting, &Lessons::default()))
@@ -204,11 +211,7 @@ impl<'g> Game<'g> {
     }
 
     /// Shows the pods that wait to the scheduler, in the planner's order; those that were refused come last.
-    async fn release(
-        &mut self,
-        facts: &Facts,
-        places: &Places,
-    ) -> anyhow::Result<BTreeMap<PodKey, Verdict>> {
+    async fn release(&mut self, facts: &Facts, places: &Places) -> anyhow::Result<BTreeMap<PodKey, Verdict>> {
         self.cluster.steer_nobody();
         self.cluster.remove_pods(&self.waiting).await?;
         let (planned, refused): (Vec<_>, Vec<_>) =

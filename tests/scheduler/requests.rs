@@ -10,7 +10,7 @@ use crate::world::draw::Draw;
 use crate::world::{self, OVERHEAD};
 
 const PODS_IN_ALL: usize = 1000;
-const AT_A_TIME: usize = 200;
+const AT_A_TIME: usize = 50;
 const PROBE: &str = "example.com/probe";
 const THING: &str = "example.com/thing";
 
@@ -125,14 +125,13 @@ fn container(draw: &mut Draw, name: &str, number: usize) -> Value {
     for resource in ["cpu", "memory", "ephemeral-storage"] {
         let least = draw.between(1, 3000) as i64;
         let most = least + draw.between(0, 500) as i64;
-        match draw.between(0, 4) {
-            0 => requests[resource] = json!(written(draw, resource, least)),
-            1 => limits[resource] = json!(written(draw, resource, most)),
-            2 => {
-                requests[resource] = json!(written(draw, resource, least));
-                limits[resource] = json!(written(draw, resource, most));
-            }
-            _ => {}
+        let way = draw.between(0, 3);
+        let part = draw.between(0, 4);
+        if part == 0 || part == 2 {
+            requests[resource] = json!(written(way, resource, least));
+        }
+        if part == 1 || part == 2 {
+            limits[resource] = json!(written(way, resource, most));
         }
     }
     if draw.chance(15) {
@@ -146,8 +145,8 @@ fn container(draw: &mut Draw, name: &str, number: usize) -> Value {
 }
 
 /// In one of the ways in which people write.
-fn written(draw: &mut Draw, name: &str, amount: i64) -> String {
-    match draw.between(0, 3) {
+fn written(way: usize, name: &str, amount: i64) -> String {
+    match way {
         0 if name == "cpu" => format!("{}.{:03}", amount / 1000, amount % 1000),
         1 if name != "cpu" => format!("{amount}Ki"),
         2 if name != "cpu" => format!("{amount}k"),

@@ -7,7 +7,7 @@ use crate::play::{Mode, Stop, Wrong, play};
 use crate::world::World;
 
 /// So long a smaller world is looked for.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Leaves out what the failure does not need, first in large pieces, then one by one.
 pub(crate) async fn shrink(

@@ -36,7 +36,8 @@ impl Trace {
         }
         for unplaced in &plan.unplaced {
             let refusal = &unplaced.refusal;
-            let _ = writeln!(self.0, "  {} gets nothing: {}: {}", unplaced.pod, refusal.reason, refusal.message);
+            let _ =
+                writeln!(self.0, "  {} gets nothing: {}: {}", unplaced.pod, refusal.reason, refusal.message);
         }
     }
 

@@ -27,7 +27,6 @@ pub(crate) const TEAM: &str = "example.com/team";
 /// All of one world.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) seed: u64,
     pub(crate) market: Vec<Sold>,
     pub(crate) classes: Vec<Value>,
     pub(crate) pools: Vec<Value>,
@@ -48,10 +47,13 @@ impl World {
         let snapshot = market::snapshot(&market);
         let classes = pools::classes(&mut draw);
         let pools = pools::pools(&mut draw);
-        let daemons = pools::daemons(&mut draw);
+        let mut daemons = pools::daemons(&mut draw);
+        if without.contains(&Feature::Daemons) {
+            daemons.clear();
+        }
         let (nodes, bound) = nodes::nodes(&mut draw);
         let pods = pods::pods(&mut draw, &snapshot, without);
-        Self { seed, market, classes, pools, daemons, nodes, bound, pods }
+        Self { market, classes, pools, daemons, nodes, bound, pods }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -112,7 +114,13 @@ pub(crate) fn runtime() -> Value {
 }
 
 /// A node that is ready.
-pub(crate) fn node(name: &str, labels: &Value, mut spec: Value, capacity: &Value, allocatable: &Value) -> Value {
+pub(crate) fn node(
+    name: &str,
+    labels: &Value,
+    mut spec: Value,
+    capacity: &Value,
+    allocatable: &Value,
+) -> Value {
     if spec.is_null() {
         spec = json!({});
     }

@@ -10,7 +10,7 @@ use super::{SHELF, TEAM};
 mod near;
 mod size;
 
-/// What a pod may ask for, so that it can be left out.
+/// What a world may have, so that it can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     Selector,
@@ -22,10 +22,12 @@ pub(crate) enum Feature {
     AntiAffinity,
     Ports,
     Priority,
+    /// DaemonSets of the world rather than of a pod.
+    Daemons,
 }
 
 impl Feature {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Selector,
         Self::Terms,
         Self::Preferred,
@@ -35,6 +37,7 @@ impl Feature {
         Self::AntiAffinity,
         Self::Ports,
         Self::Priority,
+        Self::Daemons,
     ];
 
     /// The feature that a word names, in any letter case.
@@ -70,10 +73,10 @@ pub(super) fn pods(draw: &mut Draw, market: &Snapshot, without: &[Feature]) -> V
 fn spec(draw: &mut Draw, market: &Snapshot, app: &str, without: &[Feature]) -> Value {
     let mut spec = size::spec(draw);
     let parts: [(Feature, u32, Part); 9] = [
-        (Feature::Selector, 40, selector),
-        (Feature::Terms, 25, terms),
+        (Feature::Selector, 32, selector),
+        (Feature::Terms, 22, terms),
         (Feature::Preferred, 15, preferred),
-        (Feature::Tolerations, 35, tolerations),
+        (Feature::Tolerations, 40, tolerations),
         (Feature::Spread, 25, near::spread),
         (Feature::Affinity, 12, near::affinity),
         (Feature::AntiAffinity, 18, near::anti_affinity),
@@ -96,11 +99,11 @@ type Part = fn(&mut Draw, &Snapshot, &str, &mut Value);
 /// Keys that a person selects by.
 const KEYS: [&str; 10] = [
     label::VENDOR,
-    label::VENDOR,
     label::ARCH,
     label::ZONE,
     label::REGION,
     label::UNIQUE_ZONE,
+    label::UNIQUE_REGION,
     label::INSTANCE_TYPE,
     label::CAPACITY_TYPE,
     SHELF,

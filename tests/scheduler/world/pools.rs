@@ -60,11 +60,11 @@ fn pool(draw: &mut Draw, number: usize) -> Value {
     if draw.chance(50) {
         spec["weight"] = json!(draw.pick(&[1, 10, 50]));
     }
-    if draw.chance(15) {
+    if draw.chance(10) {
         spec["limits"] = if draw.chance(50) {
-            json!({"cpu": draw.pick(&["6", "16", "40"])})
+            json!({"cpu": draw.pick(&["10", "40"])})
         } else {
-            json!({"nodes": draw.pick(&["1", "3", "6"])})
+            json!({"nodes": draw.pick(&["2", "5"])})
         };
     }
     json!({

@@ -16,14 +16,8 @@ const SPREAD_KEYS: [&str; 8] = [
     SHELF,
 ];
 
-const NEAR_KEYS: [&str; 6] = [
-    label::HOSTNAME,
-    label::ZONE,
-    label::REGION,
-    label::UNIQUE_ZONE,
-    label::UNIQUE_REGION,
-    label::VENDOR,
-];
+const NEAR_KEYS: [&str; 6] =
+    [label::HOSTNAME, label::ZONE, label::REGION, label::UNIQUE_ZONE, label::UNIQUE_REGION, label::VENDOR];
 
 /// Its own app mostly; else some others, all, or none.
 fn pods(draw: &mut Draw, app: &str) -> Value {
