@@ -82,6 +82,8 @@ pub const FINALIZER: &str = "karpenter.sh/termination";
 
 /// `karpenter.sh/do-not-disrupt` annotation.
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+/// Annotation: whether a claim's `minValues` were lowered to what there is.
+pub const MIN_VALUES_RELAXED: &str = "karpenter.sh/nodeclaim-min-values-relaxed";
 /// Annotation: the offering a claim is bound to, JSON.
 pub const LAUNCH: &str = "scarpenter.sparecores.com/launch";
 /// Annotation: UIDs of the pods that a claim was made for, by comma; so a restart does not buy for them again.

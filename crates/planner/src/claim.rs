@@ -93,6 +93,8 @@ pub(crate) fn planned(pass: &Pass<'_>, draft: &Draft) -> PlannedClaim {
         let extra = own.iter().map(tolerate::of);
         (pod.uid.clone(), pod.tolerated.iter().cloned().chain(extra).collect::<Vec<Toleration>>())
     });
+    let mut requirements = requirements(pass, ground, draft);
+    let relaxed = relax_min_values(pass, draft, &mut requirements);
     PlannedClaim {
         pool: ground.pool.name.clone(),
         class: ground.class.name.clone(),
@@ -100,7 +102,8 @@ pub(crate) fn planned(pass: &Pass<'_>, draft: &Draft) -> PlannedClaim {
         launch: launch(snapshot, draft.launch, ground),
         extras: Price::from_micro_usd(ground.extra(snapshot.offering(draft.launch).type_index())),
         alternatives: alternatives(pass, ground, draft),
-        requirements: requirements(pass, ground, draft),
+        requirements,
+        min_values_relaxed: ground.wants_many().then_some(relaxed),
         labels: labels(ground, &draft.requirements),
         taints,
         startup_taints: ground.pool.startup_taints.clone(),
@@ -185,6 +188,25 @@ fn requirements(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Requ
     out.extend(listed);
     out.sort_by(|a, b| a.key.cmp(&b.key));
     out
+}
+
+/// Lowers `minValues` to what there is, where that is less (SCH-20); whether any was.
+fn relax_min_values(pass: &Pass<'_>, draft: &Draft, lines: &mut [Requirement]) -> bool {
+    let ground = &pass.grounds[draft.ground];
+    let mut relaxed = false;
+    for line in lines {
+        let Some(least) = line.min_values else { continue };
+        let room = (&*draft.need, draft.exact);
+        let there = match line.key.as_str() {
+            label::INSTANCE_TYPE => line.values.len(),
+            key => pass.values(ground, &draft.requirements, &draft.options, room, key, least as usize),
+        };
+        if there < least as usize {
+            line.min_values = u32::try_from(there).ok().filter(|there| *there > 0);
+            relaxed = true;
+        }
+    }
+    relaxed
 }
 
 /// Template labels, pool, class, and one value for every key that no offering decides (SCH-41).

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use scarpenter_core::node::Node;
 use scarpenter_core::offering::{Arch, OfferingKey, Price};
 use scarpenter_core::pod::{Pod, PodKey};
-use scarpenter_core::resources::{MICRO_USD_PER_HOUR, NODES};
 
 use crate::output::{Plan, PlannedClaim, Refusal};
 use crate::pass::Pass;
 use crate::refusal::{self, Asked};
 use crate::{Caps, Input};
 
+mod after;
 mod nodes;
 
 /// All there is to say about one pod.
@@ -177,15 +176,16 @@ impl<'a> Explainer<'a> {
             nominated: plan.nominated.iter().map(|own| (own.uid.as_str(), own.node.as_str())).collect(),
             promised: promised.collect(),
             unplaced: plan.unplaced.iter().map(|own| (own.uid.as_str(), &own.refusal)).collect(),
-            nodes: nodes_after(input, plan),
-            caps: caps_after(input.caps, plan),
+            nodes: after::nodes(input, plan),
+            caps: after::caps(input.caps, plan),
         }
     }
 
     fn run(&self, pods: impl Iterator<Item = &'a Pod>) -> Vec<Explanation> {
         let after = Input { nodes: &self.nodes, caps: &self.caps, ..*self.input };
         let (mut before, mut after) = (Pass::new(self.input), Pass::new(&after));
-        let free = nodes::Free::new(&self.nodes, self.input.daemons);
+        let existing = &self.nodes[..self.input.nodes.len()];
+        let free = nodes::Free::new(existing, self.input.daemons);
         // Equal pods are worked out once.
         let mut known: Vec<(bool, Pod, Rules)> = Vec::new();
         let mut explained = |pod: &'a Pod| {
@@ -194,7 +194,13 @@ impl<'a> Explainer<'a> {
             if !matches!(outcome, Outcome::Place { promised: true, .. }) {
                 let refused = matches!(outcome, Outcome::Refused(_));
                 let pass = if refused { &mut after } else { &mut before };
-                (rules, advice) = remembered(&mut known, (refused, pod), || self.rules(pass, pod));
+                // What a pod has learned of machines is its own.
+                let own = self.input.lessons.unfit.contains_key(&pod.uid);
+                (rules, advice) = if own {
+                    self.rules(pass, pod)
+                } else {
+                    remembered(&mut known, (refused, pod), || self.rules(pass, pod))
+                };
             }
             let (nodes, more_nodes) = match &outcome {
                 Outcome::Place { .. } | Outcome::Deferred => (Vec::new(), 0),
@@ -260,50 +266,45 @@ fn remembered(
     rules
 }
 
-/// Whether two pods ask for the same.
+/// Whether two pods ask for the same, whatever they are called.
 fn is_alike(a: &Pod, b: &Pod) -> bool {
-    let named = Pod { key: b.key.clone(), uid: b.uid.clone(), created: b.created, ..a.clone() };
-    named == *b
-}
-
-/// What exists when the plan is carried out: limits count its machines, and nominated pods take their room.
-fn nodes_after(input: &Input<'_>, plan: &Plan) -> Vec<Node> {
-    let pods: BTreeMap<&str, &Pod> = input.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
-    let mut out = input.nodes.to_vec();
-    for nomination in &plan.nominated {
-        let node = out.iter_mut().find(|node| node.name == nomination.node);
-        if let (Some(node), Some(pod)) = (node, pods.get(nomination.uid.as_str())) {
-            node.requested.add(&pod.requests);
-            node.host_ports.extend(pod.host_ports.iter().cloned());
-            node.attached.extend(pod.attachments.iter().cloned());
-            node.pods.push(Arc::new(Pod::clone(pod)));
-        }
-    }
-    out.extend(plan.claims.iter().map(|claim| planned_node(claim, &pods)));
-    out
-}
-
-/// A machine of the plan, closed: it counts, and takes nothing more.
-fn planned_node(claim: &PlannedClaim, pods: &BTreeMap<&str, &Pod>) -> Node {
-    let price = i64::try_from(claim.launch.price_per_hour_micro_usd.micro_usd()).unwrap_or(i64::MAX);
-    let mut labels = claim.launch.labels.clone();
-    labels.extend(claim.labels.clone());
-    let own = claim.pods.iter().filter_map(|(_, uid)| pods.get(uid.as_str()));
-    Node {
-        pool: Some(claim.pool.clone()),
+    // All fields are named, so that a new one is not forgotten.
+    let Pod {
+        key,
+        uid: _,
+        created: _,
         labels,
-        counted: claim.launch.capacity.clone().with(NODES, 1).with(MICRO_USD_PER_HOUR, price),
-        pods: own.map(|pod| Arc::new(Pod::clone(pod))).collect(),
-        ..Node::default()
-    }
-}
-
-fn caps_after(caps: &Caps, plan: &Plan) -> Caps {
-    let prices = plan.claims.iter().map(|claim| claim.launch.price_per_hour_micro_usd.micro_usd());
-    let machines = u64::try_from(plan.claims.len()).unwrap_or(u64::MAX);
-    Caps {
-        used_machines: caps.used_machines.saturating_add(machines),
-        used_micro_usd_per_hour: caps.used_micro_usd_per_hour.saturating_add(prices.sum()),
-        ..*caps
-    }
+        requests,
+        node_selector,
+        required_terms,
+        preferred_terms,
+        tolerations,
+        priority,
+        spread,
+        affinity,
+        anti_affinity,
+        preferred_affinity,
+        preferred_anti_affinity,
+        host_ports,
+        volume_claims,
+        volume_terms,
+        attachments,
+        volume_problems,
+        undecided,
+        invalid,
+    } = a;
+    key.namespace == b.key.namespace
+        && *requests == b.requests
+        && *node_selector == b.node_selector
+        && *required_terms == b.required_terms
+        && *preferred_terms == b.preferred_terms
+        && *tolerations == b.tolerations
+        && *priority == b.priority
+        && *labels == b.labels
+        && (spread, affinity, anti_affinity) == (&b.spread, &b.affinity, &b.anti_affinity)
+        && *preferred_affinity == b.preferred_affinity
+        && *preferred_anti_affinity == b.preferred_anti_affinity
+        && (host_ports, volume_claims, volume_terms) == (&b.host_ports, &b.volume_claims, &b.volume_terms)
+        && (attachments, volume_problems) == (&b.attachments, &b.volume_problems)
+        && (undecided, invalid) == (&b.undecided, &b.invalid)
 }

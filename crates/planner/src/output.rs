@@ -38,6 +38,8 @@ pub struct PlannedClaim {
     pub alternatives: Vec<Alternative>,
     /// All that the machine must be, for `spec.requirements`.
     pub requirements: Vec<Requirement>,
+    /// Whether its `minValues` were lowered to what there is; absent when its pool asks for none.
+    pub min_values_relaxed: Option<bool>,
     /// Labels of the claim: the template's, pool, class, and one value for each custom key.
     pub labels: BTreeMap<String, String>,
     /// Taints of the claim, that of a single-pod machine included.

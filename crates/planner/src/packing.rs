@@ -5,12 +5,12 @@
 //! from large to small, each to the first machine of that offering that has room. The cheapest way stays, so no mix
 //! costs more than first-fit-decreasing onto the best single offering.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use scarpenter_core::pool::Tenancy;
 use scarpenter_core::requirements::Requirements;
-use scarpenter_core::snapshot::OfferingId;
+use scarpenter_core::snapshot::{OfferingId, Selection};
 
 use crate::pass::{Draft, Pass, Passenger};
 use crate::table;
@@ -23,8 +23,12 @@ pub use bound::lower_bound;
 
 /// Claims whose pods could be mixed at will, and the pods.
 struct Mix {
+    ground: usize,
     drafts: Vec<usize>,
     pods: Vec<Passenger>,
+    requirements: Rc<Requirements>,
+    /// Offerings that would do for each of the pods.
+    options: Selection,
     exact: bool,
 }
 
@@ -35,61 +39,99 @@ struct Packed {
     machines: Vec<Vec<usize>>,
 }
 
-/// Exchanges claims where machines of one offering cost less.
+/// Exchanges claims where machines of one offering cost less: first those that ask for the same, then all of a pool.
 pub(crate) fn improve(pass: &mut Pass<'_>) {
+    let alike = alike(pass);
+    exchange_all(pass, alike);
+    let pools = (0..pass.grounds.len()).filter_map(|ground| together(alike_in(pass, ground))).collect();
+    exchange_all(pass, pools);
+}
+
+fn exchange_all(pass: &mut Pass<'_>, mixes: Vec<Mix>) {
     let mut replaced = Vec::new();
-    for mix in mixes(pass) {
+    for mix in mixes.into_iter().filter(|mix| mix.pods.len() > 1) {
         if let Some(packed) = cheaper(pass, &mix) {
             exchange(pass, &mix, packed);
             replaced.extend(mix.drafts);
         }
     }
-    replaced.sort_unstable();
-    for index in replaced.into_iter().rev() {
-        pass.drafts.remove(index);
-    }
+    let mut index = 0;
+    pass.drafts.retain(|_| {
+        index += 1;
+        !replaced.contains(&(index - 1))
+    });
 }
 
-/// Claims that ask for the same, by pool and requirements.
-fn mixes(pass: &Pass<'_>) -> Vec<Mix> {
-    let mut by_request: BTreeMap<(usize, *const Requirements), Mix> = BTreeMap::new();
-    for (index, draft) in pass.drafts.iter().enumerate() {
-        let ground = &pass.grounds[draft.ground];
-        if draft.counted || ground.class.tenancy != Tenancy::Shared || ground.wants_many() {
+fn alike(pass: &Pass<'_>) -> Vec<Mix> {
+    (0..pass.grounds.len()).flat_map(|ground| alike_in(pass, ground)).collect()
+}
+
+/// Claims of a pool that ask for the same, in the order of their first claims.
+fn alike_in(pass: &Pass<'_>, index: usize) -> Vec<Mix> {
+    let ground = &pass.grounds[index];
+    if ground.class.tenancy != Tenancy::Shared || ground.wants_many() {
+        return Vec::new();
+    }
+    let mut out: Vec<Mix> = Vec::new();
+    let mut known: HashMap<*const Requirements, usize> = HashMap::new();
+    for (at, draft) in pass.drafts.iter().enumerate() {
+        if draft.ground != index || draft.counted {
             continue;
         }
-        let mix = by_request.entry((draft.ground, Rc::as_ptr(&draft.requirements))).or_insert_with(|| Mix {
-            drafts: Vec::new(),
-            pods: Vec::new(),
-            exact: draft.exact,
-        });
-        mix.drafts.push(index);
+        let mix = *known.entry(Rc::as_ptr(&draft.requirements)).or_insert(out.len());
+        if mix == out.len() {
+            out.push(Mix {
+                ground: index,
+                drafts: Vec::new(),
+                pods: Vec::new(),
+                requirements: Rc::clone(&draft.requirements),
+                options: draft.options.clone(),
+                exact: draft.exact,
+            });
+        }
+        let mix = &mut out[mix];
+        mix.drafts.push(at);
         mix.pods.extend(draft.pods.iter().cloned());
+        mix.options.and(&draft.options);
         mix.exact &= draft.exact;
     }
-    // Pointers have no order that lasts; the first claim does.
-    let mut out: Vec<Mix> = by_request.into_values().filter(|mix| mix.pods.len() > 1).collect();
-    out.sort_by_key(|mix| mix.drafts.first().copied());
     out
+}
+
+/// All of them as one, where a machine could serve them all and there is more than one.
+fn together(mixes: Vec<Mix>) -> Option<Mix> {
+    let several = mixes.len() > 1;
+    let mut mixes = mixes.into_iter();
+    let mut all = mixes.next().filter(|_| several)?;
+    for mix in mixes {
+        if all.requirements.conflict_with(&mix.requirements).is_some() || !all.options.meets(&mix.options) {
+            return None;
+        }
+        all.requirements = Rc::new(all.requirements.intersect(&mix.requirements));
+        all.options.and(&mix.options);
+        all.exact &= mix.exact;
+        all.drafts.extend(mix.drafts);
+        all.pods.extend(mix.pods);
+    }
+    Some(all)
 }
 
 /// The cheapest way to put all pods of a mix on machines of one offering, if that costs less than what is planned.
 fn cheaper(pass: &Pass<'_>, mix: &Mix) -> Option<Packed> {
     let snapshot = pass.market.snapshot;
-    let first = &pass.drafts[*mix.drafts.first()?];
-    let ground = &pass.grounds[first.ground];
+    let ground = &pass.grounds[mix.ground];
     let price = |index: &usize| ground.price(snapshot, pass.drafts[*index].launch);
     let mut best: Option<Packed> = None;
     let mut least: u64 = mix.drafts.iter().map(price).sum();
-    let mut most = vec![0i64; first.need.len()];
-    let mut total = vec![0i64; first.need.len()];
+    let mut most = vec![0i64; ground.left.len()];
+    let mut total = vec![0i64; ground.left.len()];
     for pod in &mix.pods {
         for ((most, total), need) in most.iter_mut().zip(&mut total).zip(&pod.need) {
             *most = (*most).max(*need);
             *total = total.saturating_add(*need);
         }
     }
-    let mut options = first.options.clone();
+    let mut options = mix.options.clone();
     options.types.retain(|index| ground.type_has_room(index, &most, mix.exact));
     let accept = |id| pass.market.in_stock(id) && ground.has_room(snapshot, id, &most, mix.exact);
     let mut offers: Vec<(u64, OfferingId)> = snapshot
@@ -134,8 +176,7 @@ fn largest_first(pods: &[Passenger]) -> Vec<usize> {
 /// Whether limits and caps leave enough for these machines in the place of those of the mix.
 fn allowed(pass: &Pass<'_>, mix: &Mix, offering: OfferingId, machines: usize) -> bool {
     let snapshot = pass.market.snapshot;
-    let Some(first) = mix.drafts.first().map(|index| &pass.drafts[*index]) else { return false };
-    let ground = &pass.grounds[first.ground];
+    let ground = &pass.grounds[mix.ground];
     let mut left = ground.left.clone();
     for draft in mix.drafts.iter().map(|index| &pass.drafts[*index]) {
         for (left, counted) in left.iter_mut().zip(ground.counted(snapshot, draft.launch)) {
@@ -154,14 +195,27 @@ fn allowed(pass: &Pass<'_>, mix: &Mix, offering: OfferingId, machines: usize) ->
 /// Puts the machines in the place of the claims; the old ones are left for the caller to remove.
 fn exchange(pass: &mut Pass<'_>, mix: &Mix, packed: Packed) {
     let snapshot = pass.market.snapshot;
+    let Some((profile, site)) = mix.drafts.first().map(|index| (pass.drafts[*index].profile, pass.drafts[*index].site)) else { return };
+    let Some(span) = mix.options.types.span() else { return };
     for index in &mix.drafts {
         pass.give_back(*index);
     }
-    let Some(first) = mix.drafts.first().map(|index| pass.drafts[*index].clone()) else { return };
     for machine in packed.machines {
         let pods: Vec<Passenger> = machine.into_iter().map(|at| mix.pods[at].clone()).collect();
         let need = pods.iter().skip(1).fold(pods[0].need.clone(), |need, pod| table::sum(&need, &pod.need));
-        let draft = Draft { pods, need, launch: packed.offering, exact: mix.exact, ..first.clone() };
+        let draft = Draft {
+            pods,
+            need,
+            requirements: Rc::clone(&mix.requirements),
+            options: mix.options.clone(),
+            span,
+            launch: packed.offering,
+            exact: mix.exact,
+            ground: mix.ground,
+            profile,
+            counted: false,
+            site,
+        };
         let ground = &mut pass.grounds[draft.ground];
         let counted = ground.counted(snapshot, draft.launch);
         ground.reserve(&counted);

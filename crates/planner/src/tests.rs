@@ -20,6 +20,7 @@ mod choice;
 mod daemons;
 mod explain;
 mod extras;
+mod lessons;
 mod limits;
 mod neighbours;
 mod places;
@@ -162,11 +163,11 @@ impl World {
     }
 
     fn plan(&self) -> Plan {
-        self.with_input(plan)
+        plan(&self.input())
     }
 
-    fn with_input<T>(&self, work: impl FnOnce(&Input<'_>) -> T) -> T {
-        work(&Input {
+    fn input(&self) -> Input<'_> {
+        Input {
             snapshot: &self.snapshot,
             pods: &self.pods,
             pools: &self.pools,
@@ -179,7 +180,7 @@ impl World {
             lessons: &self.lessons,
             rules: self.rules,
             now: 1000,
-        })
+        }
     }
 }
 

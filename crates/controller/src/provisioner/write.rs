@@ -99,6 +99,9 @@ fn object(pool: &NodePool, planned: &PlannedClaim) -> NodeClaim {
     let mut annotations = template.metadata.annotations.clone();
     annotations.insert(label::LAUNCH.to_owned(), launch);
     annotations.insert(label::PODS.to_owned(), pods.join(","));
+    annotations.extend(
+        planned.min_values_relaxed.map(|relaxed| (label::MIN_VALUES_RELAXED.to_owned(), relaxed.to_string())),
+    );
     let mut labels = planned.launch.labels.clone();
     labels.extend(planned.labels.clone());
     let mut claim = NodeClaim::new(&claim_name(&planned.pool, rand::random()), spec(pool, planned));

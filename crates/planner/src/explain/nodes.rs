@@ -20,9 +20,7 @@ pub(super) struct Free<'n> {
 
 impl<'n> Free<'n> {
     pub(super) fn new(nodes: &'n [Node], daemons: &[Daemon]) -> Self {
-        // A machine of the plan has no name yet.
-        let existing = nodes.iter().filter(|node| !node.name.is_empty());
-        Self { nodes: existing.map(|node| (node, free(node, daemons))).collect() }
+        Self { nodes: nodes.iter().map(|node| (node, free(node, daemons))).collect() }
     }
 
     /// Why the nodes did not take the pod: those that came nearest, and how many more.

@@ -7,6 +7,7 @@ use scarpenter_core::snapshot::Snapshot;
 use super::Asked;
 use super::rules::Table;
 use crate::explain::{Advice, Priced, RuleLine};
+use crate::ground::Ground;
 use crate::pass::Pass;
 use crate::words::said;
 
@@ -48,17 +49,17 @@ fn effect(removed: &Priced, now: Option<&Priced>, instead: Option<&Priced>) -> S
 
 /// What to do to make the rule let an offering through.
 fn change(pass: &Pass<'_>, line: &RuleLine, removed: &Priced) -> String {
-    let pools = |say: &dyn Fn(&crate::ground::Ground<'_>) -> Option<String>| {
-        pass.grounds.iter().find_map(say).unwrap_or_default()
+    let pools = |say: &dyn Fn(&Ground<'_>) -> Option<String>| {
+        pass.grounds.iter().find_map(say).unwrap_or_else(|| format!("change `{}`", line.asked))
     };
     let vendor = &removed.offering.vendor;
     match line.rule.as_str() {
         "node-class" => format!("make the class ready ({})", line.asked),
         "class-vendor" => pools(&|ground| {
-            Some(format!(
-                "let ScarpenterNodeClass {} use {vendor} in {}",
-                ground.class.name, removed.offering.region
-            ))
+            let region = &removed.offering.region;
+            let named = ground.class.vendors.get(vendor);
+            let used = named.is_some_and(|regions| regions.is_empty() || regions.contains(region));
+            (!used).then(|| format!("let ScarpenterNodeClass {} use {vendor} in {region}", ground.class.name))
         }),
         "pool-requirements" => pools(&|ground| guilty(pass, ground, removed)),
         "default-capacity-type" => {
@@ -84,7 +85,7 @@ fn change(pass: &Pass<'_>, line: &RuleLine, removed: &Priced) -> String {
 }
 
 /// The requirement of a pool that an offering does not meet.
-fn guilty(pass: &Pass<'_>, ground: &crate::ground::Ground<'_>, removed: &Priced) -> Option<String> {
+fn guilty(pass: &Pass<'_>, ground: &Ground<'_>, removed: &Priced) -> Option<String> {
     let snapshot = pass.market.snapshot;
     let id = snapshot.find(&removed.offering)?;
     let carried = ground.requirements.iter().filter(|(key, _)| Snapshot::carries(key));

@@ -173,4 +173,51 @@ proptest! {
             prop_assert_eq!(&world(&alone).plan().unplaced, &[unplaced]);
         }
     }
+
+    #[test]
+    fn a_plan_is_never_dearer_than_first_fit_decreasing_onto_any_one_offering_nor_cheaper_than_its_bound(
+        sizes in proptest::collection::vec((100..4000i64, 1..16i64, any::<bool>()), 1..60)
+    ) {
+        let pods = sizes.iter().enumerate().map(|(n, (cpu, memory, amd64))| {
+            let mut pod = pod(&format!("p{n}"), 0);
+            pod.requests = Resources::new().with(CPU, *cpu).with(MEMORY, memory * GIB).with(PODS, 1);
+            if *amd64 { selecting(pod, label::ARCH, "amd64") } else { pod }
+        });
+        let world = World::new(pods);
+        let plan = world.plan();
+        prop_assert!(plan.unplaced.is_empty());
+        for offering in world.snapshot.offerings() {
+            if let Some(price) = first_fit_decreasing(&world, &offering) {
+                prop_assert!(money(&plan) <= price, "{} by {}", price, offering.key());
+            }
+        }
+        prop_assert!(crate::lower_bound(&world.input()) <= money(&plan));
+    }
+}
+
+/// What it costs to put every pod, from large to small, on the first machine of one offering with room; `None` when one
+/// of them may not be there.
+fn first_fit_decreasing(world: &World, offering: &scarpenter_core::snapshot::Offering<'_>) -> Option<u64> {
+    let all_may = world.pods.iter().all(|pod| pod.node_selector.get(label::ARCH).is_none_or(|arch| {
+        offering.label(label::ARCH).as_deref() == Some(arch)
+    }));
+    if !all_may || offering.capacity_type() != CapacityType::OnDemand {
+        return None;
+    }
+    let room = crate::allocatable::prudent(offering.instance_type(), &world.classes["default"]);
+    let mut pods: Vec<&Pod> = world.pods.iter().collect();
+    pods.sort_by_key(|pod| std::cmp::Reverse((pod.requests.get(CPU), pod.requests.get(MEMORY))));
+    let mut machines: Vec<Resources> = Vec::new();
+    for pod in pods {
+        let fits = |used: &Resources| {
+            let mut with = used.clone();
+            with.add(&pod.requests);
+            with.fits(&room).then_some(with)
+        };
+        match machines.iter_mut().find_map(|used| fits(used).map(|with| (used, with))) {
+            Some((used, with)) => *used = with,
+            None => machines.push(fits(&Resources::new())?),
+        }
+    }
+    Some(offering.price().micro_usd() * machines.len() as u64)
 }

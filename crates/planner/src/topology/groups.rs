@@ -89,6 +89,7 @@ pub(super) struct Groups<'a> {
     anchored: HashMap<(String, String), Vec<usize>>,
     unanchored: Vec<usize>,
     filters: Vec<Filter<'a>>,
+    filter_ids: HashMap<Filter<'a>, FilterId>,
     groups: Vec<Group>,
     identities: HashMap<Identity, GroupId>,
     /// By selector, the groups whose last selector it is, with all of theirs.
@@ -111,6 +112,7 @@ impl<'a> Groups<'a> {
             anchored: HashMap::new(),
             unanchored: Vec::new(),
             filters: Vec::new(),
+            filter_ids: HashMap::new(),
             groups: Vec::new(),
             identities: HashMap::new(),
             of_selector: HashMap::new(),
@@ -200,7 +202,10 @@ impl<'a> Groups<'a> {
             tolerations: spread.honor_taints.then_some(pod.tolerations.as_slice()),
             keys: beside.iter().map(|spread| self.key(&spread.topology_key)).collect(),
         };
-        let filter = position(&mut self.filters, filter);
+        let filter = *self.filter_ids.entry(filter.clone()).or_insert_with(|| {
+            self.filters.push(filter);
+            self.filters.len() - 1
+        });
         let own = BTreeSet::from([pod.key.namespace.clone()]);
         let selected = match &spread.selector {
             Some(lines) => self.select((Some(own), lines.clone()))?,
@@ -329,14 +334,6 @@ fn heaviest_first(wishes: &[WeightedTerm]) -> Vec<&WeightedTerm> {
     let mut out: Vec<&WeightedTerm> = wishes.iter().collect();
     out.sort_by_key(|wish| std::cmp::Reverse(wish.weight));
     out
-}
-
-/// Where `item` stands, at the end when it is new.
-fn position<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
-    items.iter().position(|own| *own == item).unwrap_or_else(|| {
-        items.push(item);
-        items.len() - 1
-    })
 }
 
 fn add(counts: &mut Vec<u32>, domain: DomainId) {
