@@ -165,9 +165,9 @@ fn is_empty(view: &View, record: &ClaimRecord, kept_for: Duration) -> bool {
     let mut nodes = view.nodes_of(&claim.uid);
     let (Some(node), None) = (nodes.next(), nodes.next()) else { return false };
     let protected = node.annotations.get(label::DO_NOT_DISRUPT).is_some_and(|value| value == "true");
-    let expected = view.is_awaited(record) && is_young(record, kept_for);
     let occupied = view.pods_on(&node.name).any(|pod| pod.occupies);
-    node.is_initialized() && !node.deleting && !protected && !occupied && !expected
+    let expected = || is_young(record, kept_for) && view.is_awaited(record);
+    node.is_initialized() && !node.deleting && !protected && !occupied && !expected()
 }
 
 /// A machine does not count as empty while it may still be for the pods that it was bought for. That the promise to a

@@ -265,6 +265,11 @@ impl View {
         self.pods.pending().map(resolved).collect()
     }
 
+    /// UIDs of pods that want a machine.
+    pub fn pending_uids(&self) -> impl Iterator<Item = &str> {
+        self.pods.pending().map(|record| record.pod.uid.as_str())
+    }
+
     /// Pods that are bound, though they were told last that they have no machine.
     pub fn arrived(&self) -> impl Iterator<Item = &PodRecord> {
         self.pods.arrived()

@@ -1,5 +1,7 @@
 //! What keeps a pod off a machine that was bought for it, in words. Pure.
 
+use std::collections::BTreeSet;
+
 use scarpenter_core::node::Node;
 use scarpenter_core::pod::{HostPort, Pod, untolerated};
 use scarpenter_core::requirements::{Requirement, Requirements};
@@ -14,17 +16,17 @@ pub(crate) struct Gap {
     pub(crate) lasting: bool,
 }
 
-/// What keeps the pod off the node even when it has the node for itself and the daemons; `None` when nothing here tells.
+/// What keeps the pod off the node even when it has the node for itself and the daemons, which hold `daemon_ports`;
+/// `None` when nothing here tells.
 ///
 /// Rules about other pods are not looked at: those the scheduler tells.
-pub(crate) fn gap(pod: &Pod, node: &Node) -> Option<Gap> {
-    if let Some(words) = too_small(pod, node) {
+pub(crate) fn gap(pod: &Pod, node: &Node, daemon_ports: &[HostPort]) -> Option<Gap> {
+    if let Some(words) = too_small(pod, node).or_else(|| port(pod, daemon_ports)) {
         return Some(Gap { words, lasting: true });
     }
     let words = taint(pod, node)
         .or_else(|| label(pod, node))
         .or_else(|| volume_place(pod, node))
-        .or_else(|| port(pod, node))
         .or_else(|| attachments(pod, node))?;
     Some(Gap { words, lasting: false })
 }
@@ -89,9 +91,9 @@ fn shown(key: &str, value: Option<&String>) -> String {
     value.map_or_else(|| format!("no {key}"), |value| format!("{key}={value}"))
 }
 
-fn port(pod: &Pod, node: &Node) -> Option<String> {
-    let clash = pod.host_ports.iter().find(|own| node.host_ports.iter().any(|other| clashes(own, other)))?;
-    Some(format!("port {}/{} of the node is taken", clash.port, clash.protocol))
+fn port(pod: &Pod, daemon_ports: &[HostPort]) -> Option<String> {
+    let clash = pod.host_ports.iter().find(|own| daemon_ports.iter().any(|other| clashes(own, other)))?;
+    Some(format!("a daemon holds port {}/{} of the node", clash.port, clash.protocol))
 }
 
 fn clashes(one: &HostPort, other: &HostPort) -> bool {
@@ -102,13 +104,9 @@ fn clashes(one: &HostPort, other: &HostPort) -> bool {
 
 fn attachments(pod: &Pod, node: &Node) -> Option<String> {
     node.attach_limits.iter().find_map(|(driver, limit)| {
-        let own = pod.attachments.iter().filter(|own| own.driver == *driver && !node.attached.contains(own));
-        let there = node.attached.iter().filter(|there| there.driver == *driver).count();
-        let wanted = own.count();
-        let most = usize::try_from(*limit).unwrap_or(usize::MAX);
-        (wanted > 0 && there + wanted > most).then(|| {
-            format!("it needs {wanted} volumes of {driver}, and the node takes {most} and has {there}")
-        })
+        let own: BTreeSet<_> = pod.attachments.iter().filter(|own| own.driver == *driver).collect();
+        let too_many = own.len() > usize::try_from(*limit).unwrap_or(usize::MAX);
+        too_many.then(|| format!("it needs {} volumes of {driver}, and the node takes {limit}", own.len()))
     })
 }
 
@@ -131,20 +129,20 @@ mod tests {
     }
 
     fn words(pod: &Pod, node: &Node) -> String {
-        gap(pod, node).map(|gap| gap.words).unwrap_or_default()
+        gap(pod, node, &[]).map(|gap| gap.words).unwrap_or_default()
     }
 
     #[test]
     fn a_pod_that_fits_has_no_gap() {
         let pod = Pod { requests: Resources::new().with(CPU, 2000), ..Pod::default() };
-        assert_eq!(gap(&pod, &node()), None);
+        assert_eq!(gap(&pod, &node(), &[]), None);
     }
 
     #[test]
     fn too_little_is_told_with_what_daemons_take_and_lasts() {
         let pod = Pod { requests: Resources::new().with(CPU, 1500), ..Pod::default() };
         let node = Node { daemon_requested: Resources::new().with(CPU, 1000), ..node() };
-        let told = gap(&pod, &node);
+        let told = gap(&pod, &node, &[]);
         let words = "it asks for 1500m of cpu beside 1 of daemons, and the node has 2: 500m short";
         assert_eq!(told, Some(Gap { words: words.to_owned(), lasting: true }));
     }
@@ -160,7 +158,7 @@ mod tests {
     fn what_other_pods_take_is_no_gap() {
         let pod = Pod { requests: Resources::new().with(CPU, 1500), ..Pod::default() };
         let node = Node { requested: Resources::new().with(CPU, 2000), ..node() };
-        assert_eq!(gap(&pod, &node), None);
+        assert_eq!(gap(&pod, &node, &[]), None);
     }
 
     #[test]
@@ -178,7 +176,7 @@ mod tests {
             "its node affinity asks for disk Exists, and the node has no disk"
         );
         let either = Pod { required_terms: vec![lines("disk"), lines("zone")], ..Pod::default() };
-        assert_eq!(gap(&either, &node()), None, "one of the alternatives matches");
+        assert_eq!(gap(&either, &node(), &[]), None, "one of the alternatives matches");
     }
 
     #[test]
@@ -188,23 +186,27 @@ mod tests {
             protocol: protocol.to_owned(),
             ip: ip.to_owned(),
         };
-        let node = Node { host_ports: vec![port("TCP", "10.0.0.1")], ..node() };
-        let with = |own| Pod { host_ports: vec![own], ..Pod::default() };
-        assert_eq!(words(&with(port("TCP", "")), &node), "port 80/TCP of the node is taken");
-        assert_eq!(gap(&with(port("UDP", "")), &node), None);
-        assert_eq!(gap(&with(port("TCP", "10.0.0.2")), &node), None);
+        let daemon = [port("TCP", "10.0.0.1")];
+        let told = |own| gap(&Pod { host_ports: vec![own], ..Pod::default() }, &node(), &daemon);
+        let words = "a daemon holds port 80/TCP of the node".to_owned();
+        assert_eq!(told(port("TCP", "")), Some(Gap { words, lasting: true }));
+        assert_eq!(told(port("UDP", "")), None);
+        assert_eq!(told(port("TCP", "10.0.0.2")), None);
     }
 
     #[test]
-    fn a_volume_that_is_attached_already_needs_no_further_place() {
+    fn ports_and_volumes_that_the_pod_itself_is_promised_are_no_gap() {
+        let port = HostPort { port: 80, protocol: "TCP".to_owned(), ip: String::new() };
         let volume = |name: &str| Attachment { driver: "d".to_owned(), volume: name.to_owned() };
         let node = Node {
+            host_ports: vec![port.clone()],
             attached: vec![volume("a")],
             attach_limits: BTreeMap::from([("d".to_owned(), 1)]),
             ..node()
         };
-        let pod = |name: &str| Pod { attachments: vec![volume(name)], ..Pod::default() };
-        assert_eq!(gap(&pod("a"), &node), None);
-        assert!(words(&pod("b"), &node).contains("the node takes 1 and has 1"));
+        let pod = Pod { host_ports: vec![port], attachments: vec![volume("a")], ..Pod::default() };
+        assert_eq!(gap(&pod, &node, &[]), None);
+        let two = Pod { attachments: vec![volume("a"), volume("b")], ..Pod::default() };
+        assert_eq!(words(&two, &node), "it needs 2 volumes of d, and the node takes 1");
     }
 }

@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt};
 use scarpenter_api::{condition, event};
 use scarpenter_core::label;
 use scarpenter_core::lifecycle::Time;
-use scarpenter_core::pod::Pod;
+use scarpenter_core::pod::{HostPort, Pod};
 use scarpenter_index::ClaimRecord;
 use serde_json::json;
 
@@ -66,11 +66,11 @@ fn broken(context: &Context) -> Vec<Broken> {
         })
     };
     let promised: BTreeSet<&str> = made().flat_map(|record| record.pods.iter().map(String::as_str)).collect();
-    let waiting = view.pending().into_iter().filter(|pod| promised.contains(pod.uid.as_str()));
-    let waiting: BTreeMap<String, Pod> = waiting.map(|pod| (pod.uid.clone(), pod)).collect();
-    if waiting.is_empty() {
+    if !view.pending_uids().any(|uid| promised.contains(uid)) {
         return Vec::new();
     }
+    let waiting = view.pending().into_iter().filter(|pod| promised.contains(pod.uid.as_str()));
+    let waiting: BTreeMap<String, Pod> = waiting.map(|pod| (pod.uid.clone(), pod)).collect();
     let places = view.places();
     let places: BTreeMap<&str, _> = places.iter().map(|node| (node.name.as_str(), node)).collect();
     let quiet = context.quiet();
@@ -81,9 +81,11 @@ fn broken(context: &Context) -> Vec<Broken> {
             continue;
         }
         let since = since_initialized(record);
+        let daemons = view.pods_on(&node.name).filter(|own| own.stays_with_node && !own.terminal);
+        let ports: Vec<HostPort> = daemons.flat_map(|own| own.pod.host_ports.iter().cloned()).collect();
         for pod in record.pods.iter().filter_map(|uid| waiting.get(uid)) {
             let has_room = node.promised.contains(&pod.uid);
-            let verdict = judge(gap(pod, node), has_room, since, quiet, context.settings.unfit_after);
+            let verdict = judge(gap(pod, node, &ports), has_room, since, quiet, context.settings.unfit_after);
             if let Verdict::Unfit(words) = verdict {
                 out.push(Broken { record: record.clone(), pod: pod.clone(), words });
             }

@@ -1,6 +1,6 @@
 //! How long to wait for more pods before a pass.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -30,10 +30,10 @@ pub(crate) async fn gather(context: &Context) {
 /// UIDs of pods that want a machine and that no claim was made for.
 fn queued(context: &Context) -> BTreeSet<String> {
     let view = context.view();
-    let promised: BTreeSet<&String> = view
+    let promised: HashSet<&str> = view
         .claims()
         .filter(|record| record.claim.deleted.is_none())
-        .flat_map(|record| &record.pods)
+        .flat_map(|record| record.pods.iter().map(String::as_str))
         .collect();
-    view.pending().into_iter().map(|pod| pod.uid).filter(|uid| !promised.contains(uid)).collect()
+    view.pending_uids().filter(|uid| !promised.contains(uid)).map(str::to_owned).collect()
 }
