@@ -1,6 +1,6 @@
 //! Claims, volumes, storage classes and what nodes can attach, as small records.
 //!
-//! Places are already in words of the labels that machines have; see [`driver`].
+//! Places are already in words of the labels that machines have, whatever key a CSI driver uses.
 
 use std::collections::BTreeMap;
 
