@@ -36,6 +36,8 @@ pub(crate) struct Ground<'a> {
     overhead: Option<Vec<i64>>,
     /// Daemons that run only in some places.
     local: Vec<(Selection, Amounts)>,
+    /// By position among all daemons, where each runs.
+    daemons: Vec<(usize, Vec<Selection>)>,
     money: usize,
     /// Where ports of the host stand in a row.
     ports: Range<usize>,
@@ -85,6 +87,7 @@ impl<'a> Ground<'a> {
             table,
             overhead: None,
             local: Vec::new(),
+            daemons: Vec::new(),
             money: names.money(),
             ports: names.ports(),
         }
@@ -92,14 +95,16 @@ impl<'a> Ground<'a> {
 
     /// Counts what daemons will take of each machine (SCH-24).
     pub(crate) fn add_daemons(&mut self, snapshot: &Snapshot, names: &Names, daemons: &[Daemon]) {
-        for daemon in daemons {
+        for (at, daemon) in daemons.iter().enumerate() {
             if !self.takes_daemon(&daemon.pod) {
                 continue;
             }
             let row = names.need(&daemon.pod);
             let terms = self.daemon_terms(&daemon.pod);
+            let selections: Vec<Selection> = terms.iter().map(|term| snapshot.select(term)).collect();
+            self.daemons.push((at, selections.clone()));
             let (everywhere, local): (Vec<_>, Vec<_>) =
-                terms.iter().map(|term| snapshot.select(term)).partition(Selection::is_everywhere);
+                selections.into_iter().partition(Selection::is_everywhere);
             let united = everywhere.into_iter().reduce(|mut all, one| {
                 all.types.or(&one.types);
                 all
@@ -160,6 +165,14 @@ impl<'a> Ground<'a> {
         }
         take_once(&mut out[self.ports.clone()]);
         out
+    }
+
+    /// Positions of the daemons that run on a machine of this offering.
+    pub(crate) fn daemons_there(&self, snapshot: &Snapshot, id: OfferingId) -> Vec<usize> {
+        let runs = |(_, selections): &&(usize, Vec<Selection>)| {
+            selections.iter().any(|selection| snapshot.contains(selection, id))
+        };
+        self.daemons.iter().filter(runs).map(|(at, _)| *at).collect()
     }
 
     /// Whether a machine of this type has room for `need` beside the daemons of every place; `exact` when only this type

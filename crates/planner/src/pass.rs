@@ -19,7 +19,7 @@ use crate::places::{self, Spot};
 use crate::refusal::{self, Verdict};
 use crate::shape::{Ask, Offer, Profile, Shape, Wish};
 use crate::table::{Amounts, ClassTable, Names};
-use crate::topology::{Demand, Topology};
+use crate::topology::{Demand, Judgement, Reach, SpreadKeys, Topology};
 use crate::{Caps, Input, Kind, claim};
 
 mod draft;
@@ -50,6 +50,7 @@ pub(crate) struct Pass<'a> {
     profiles: BTreeMap<ProfileKey<'a>, Rc<Profile>>,
     shapes: HashMap<(usize, Amounts), Rc<Shape>>,
     shapes_seen: usize,
+    reaches: HashMap<(usize, SpreadKeys), Rc<Reach>>,
     shelf: Shelf,
     refusals: refusal::Memory,
     /// Where CPU stands in a row, if anybody asks for any.
@@ -89,6 +90,8 @@ struct Choice<'o> {
 struct Attempt {
     soft: usize,
     wishes: Range<usize>,
+    /// Whether only what is there makes domains, as for the kube-scheduler, or also what could be bought.
+    only_present: bool,
 }
 
 /// Where a pod went.
@@ -141,6 +144,7 @@ impl<'a> Pass<'a> {
             profiles: BTreeMap::new(),
             shapes: HashMap::new(),
             shapes_seen: 0,
+            reaches: HashMap::new(),
             shelf: Shelf::default(),
             refusals: refusal::Memory::default(),
         }
@@ -219,8 +223,12 @@ impl<'a> Pass<'a> {
             return Err(Stuck::Refused(Box::new(refusal)));
         }
         let (shape, demand) = self.asked(pod).map_err(|error| Stuck::Refused(Box::new(invalid(&error))))?;
+        let reach = self.reach(&shape, demand.as_deref());
+        let none = Reach::default();
         for attempt in attempts(&shape.wishes, demand.as_deref()) {
-            if let Some(placed) = self.attempt(pod, &shape, demand.as_deref(), &attempt) {
+            let reach = if attempt.only_present { &none } else { &*reach };
+            let asked = demand.as_deref().map(|demand| (demand, reach));
+            if let Some(placed) = self.attempt(pod, &shape, asked, &attempt) {
                 return Ok(placed);
             }
         }
@@ -234,10 +242,11 @@ impl<'a> Pass<'a> {
         &mut self,
         pod: &Pod,
         shape: &Shape,
-        demand: Option<&Demand>,
+        asked: Option<(&Demand, &Reach)>,
         attempt: &Attempt,
     ) -> Option<Placed> {
-        let judgement = demand.map(|demand| self.topology.judge(demand, attempt.soft, &shape.reach));
+        let demand = asked.map(|(demand, _)| demand);
+        let judgement = asked.map(|(demand, reach)| self.topology.judge(demand, attempt.soft, reach));
         let admits = |site| judgement.as_ref().is_none_or(|judgement| self.topology.admits(judgement, site));
         let settled = places::settle(&mut self.spots, &shape.profile.fits, &shape.need, admits);
         if let Some((site, node, tolerations)) = settled {
@@ -247,16 +256,18 @@ impl<'a> Pass<'a> {
             return Some(Placed::Nominated(node, tolerations.to_vec()));
         }
         let all = self.choices(shape, attempt, &[]);
-        let narrowed = match demand {
+        let narrowed = match asked {
+            // Which daemons run there decides, too: each offering is judged by itself.
+            Some(_) if self.topology.has_residents() => None,
             None => None,
-            Some(demand) => match self.topology.narrow(demand, attempt.soft, &shape.reach) {
+            Some((demand, reach)) => match self.topology.narrow(demand, attempt.soft, reach) {
                 Some(by) if by.is_empty() => None,
                 Some(by) => Some(self.choices(shape, attempt, &by)),
                 // No new machine will do; one of this pass may.
                 None => Some(Vec::new()),
             },
         };
-        let new = self.cheapest(narrowed.as_ref().unwrap_or(&all), &shape.need, shape.profile.exact);
+        let new = self.cheapest(narrowed.as_ref().unwrap_or(&all), shape, judgement.as_ref());
         if self.join(pod, shape, demand, judgement.as_ref(), &all, new.as_ref()) {
             return Some(Placed::Claimed);
         }
@@ -297,10 +308,11 @@ impl<'a> Pass<'a> {
         }
         if self.shapes.len() >= SHAPES {
             self.shapes.clear();
+            self.reaches.clear();
         }
         let id = self.shapes_seen;
         self.shapes_seen += 1;
-        let shape = Shape::new(&self.market, &self.grounds, &self.topology, &profile, need.clone(), id);
+        let shape = Shape::new(&self.grounds, &profile, need.clone(), id);
         let shape = Rc::new(shape);
         self.shapes.insert((profile.id, need), Rc::clone(&shape));
         Ok((shape, demand))
@@ -328,7 +340,8 @@ impl<'a> Pass<'a> {
             Ok(asked) => asked,
             Err(error) => return invalid(&error),
         };
-        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &shape.reach)).unwrap_or_default();
+        let reach = self.reach(&shape, demand.as_deref());
+        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &reach)).unwrap_or_default();
         let mut memory = std::mem::take(&mut self.refusals);
         let refusal = memory.of(self, pod, shape.id, &shape, &verdicts);
         self.refusals = memory;
@@ -341,16 +354,22 @@ impl<'a> Pass<'a> {
     /// [`BadRequirement`] when the pod is malformed.
     pub(crate) fn look(&mut self, pod: &'a Pod) -> Result<(Rc<Shape>, Vec<Verdict>), BadRequirement> {
         let (shape, demand) = self.asked(pod)?;
-        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &shape.reach));
+        let reach = self.reach(&shape, demand.as_deref());
+        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &reach));
         Ok((shape, verdicts.unwrap_or_default()))
     }
 
     /// The cheapest machine for the pod alone, of the heaviest pools that have any.
-    fn cheapest<'o>(&self, choices: &'o [Choice<'o>], need: &[i64], exact: bool) -> Option<New<'o>> {
+    fn cheapest<'o>(
+        &self,
+        choices: &'o [Choice<'o>],
+        shape: &Shape,
+        judgement: Option<&Judgement>,
+    ) -> Option<New<'o>> {
         let weight = |choice: &Choice<'_>| self.grounds[choice.ground].pool.weight;
         for group in choices.chunk_by(|a, b| weight(a) == weight(b)) {
             let found = group.iter().filter_map(|choice| {
-                let id = self.first(choice.ground, &choice.offer, need, exact)?;
+                let id = self.first(choice, shape, judgement)?;
                 Some(New { choice, id })
             });
             // The first of equals stays, so equal offerings go to the pool that stands first.
@@ -363,8 +382,9 @@ impl<'a> Pass<'a> {
     }
 
     /// The cheapest offering in `offer` with room for `need`, in stock, and within limits and caps.
-    fn first(&self, ground: usize, offer: &Offer, need: &[i64], exact: bool) -> Option<OfferingId> {
-        let ground = &self.grounds[ground];
+    fn first(&self, choice: &Choice<'_>, shape: &Shape, judgement: Option<&Judgement>) -> Option<OfferingId> {
+        let (ground, offer): (_, &Offer) = (&self.grounds[choice.ground], &choice.offer);
+        let (need, exact) = (&*shape.need, shape.profile.exact);
         if self.caps.machines == Some(0)
             || !offer.selection.types.iter().any(|index| ground.limits_allow_type(index))
             || !self.has_variety(ground, &offer.requirements, &offer.selection, need, exact)
@@ -377,7 +397,41 @@ impl<'a> Pass<'a> {
                 && self.caps.allow(ground.price(snapshot, id))
                 && ground.limits_allow(snapshot, id)
                 && ground.has_room(snapshot, id, need, exact)
+                && judgement.is_none_or(|judgement| self.would_take(judgement, ground, offer, id))
         })
+    }
+
+    /// Whether a new machine takes the pod beside the daemons that run on it.
+    fn would_take(
+        &self,
+        judgement: &Judgement,
+        ground: &Ground<'a>,
+        offer: &Offer,
+        launch: OfferingId,
+    ) -> bool {
+        if !self.topology.has_residents() {
+            return true;
+        }
+        let (snapshot, number) = (self.market.snapshot, self.drafts.len());
+        let place = Planned { snapshot, ground, requirements: &offer.requirements, launch, number };
+        self.topology.admits_new(judgement, &place, &self.residents(ground, launch))
+    }
+
+    /// Daemons that run on a machine and matter to rules.
+    fn residents(&self, ground: &Ground<'_>, launch: OfferingId) -> Vec<usize> {
+        if !self.topology.has_residents() {
+            return Vec::new();
+        }
+        self.topology.counted(ground.daemons_there(self.market.snapshot, launch))
+    }
+
+    /// Domains that machines for a pod could be in, worked out once for equal pods.
+    fn reach(&mut self, shape: &Shape, demand: Option<&Demand>) -> Rc<Reach> {
+        let Some(demand) = demand else { return Rc::default() };
+        let key = (shape.id, demand.spread_over().clone());
+        let (topology, market) = (&self.topology, &self.market);
+        let reach = || Rc::new(topology.reach(market, shape, demand.spread_over()));
+        Rc::clone(self.reaches.entry(key).or_insert_with(reach))
     }
 
     /// Makes a new claim.
@@ -397,8 +451,13 @@ impl<'a> Pass<'a> {
             exact: shape.profile.exact,
         };
         let site = self.topology.add(&place);
-        if let Some(demand) = demand {
+        let residents = self.residents(ground, new.id);
+        let counted = demand.is_some() || !residents.is_empty();
+        if counted {
             change.pin(snapshot, &place, self.topology.keys());
+        }
+        self.topology.count_residents(site, &residents);
+        if let Some(demand) = demand {
             self.topology.settle(demand, site);
         }
         let (requirements, options, span) = change.narrowed.expect("a new claim says what it may be");
@@ -412,7 +471,7 @@ impl<'a> Pass<'a> {
             need: change.need,
             launch: new.id,
             exact: change.exact,
-            counted: demand.is_some(),
+            counted,
             site,
         };
         if ground.class.tenancy == Tenancy::Shared {
@@ -425,7 +484,7 @@ impl<'a> Pass<'a> {
 }
 
 /// A pod's wishes, the most wanted first: those about other pods are given up one by one, then those about machines, then
-/// spreads that are wishes, and last that a pool would rather not take it.
+/// spreads that are wishes, then that a pool would rather not take it, and last that domains that could be bought count.
 fn attempts(wishes: &[Wish], demand: Option<&Demand>) -> Vec<Attempt> {
     let (soft, spreads) = demand.map(Demand::wishes).unwrap_or_default();
     let mut groups: Vec<Range<usize>> = Vec::new();
@@ -437,11 +496,16 @@ fn attempts(wishes: &[Wish], demand: Option<&Demand>) -> Vec<Attempt> {
     let (Some(first), Some(last)) = (groups.first().cloned(), groups.last().cloned()) else {
         return Vec::new();
     };
-    let attempt = |soft: usize, wishes: &Range<usize>| Attempt { soft, wishes: wishes.clone() };
+    let attempt =
+        |soft: usize, wishes: &Range<usize>| Attempt { soft, wishes: wishes.clone(), only_present: false };
     let mut out: Vec<Attempt> = (spreads..=soft).rev().map(|soft| attempt(soft, &first)).collect();
     out.extend(groups.iter().skip(1).map(|group| attempt(spreads, group)));
     out.extend((0..spreads).rev().map(|soft| attempt(soft, &last)));
     out.extend(lenient.iter().map(|group| attempt(0, group)));
+    if demand.is_some_and(Demand::is_spread) {
+        let bare = std::iter::once(&last).chain(&lenient);
+        out.extend(bare.map(|group| Attempt { only_present: true, ..attempt(0, group) }));
+    }
     out
 }
 

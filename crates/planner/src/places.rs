@@ -61,7 +61,8 @@ fn free(names: &Names, node: &Node, daemons: &[Daemon]) -> Option<Amounts> {
     Some(row)
 }
 
-fn runs_on(daemon: &Pod, node: &Node) -> bool {
+/// Whether a daemon runs on a node, or will.
+pub(crate) fn runs_on(daemon: &Pod, node: &Node) -> bool {
     untolerated(&node.taints, &daemon.tolerations, false).is_none()
         && Requirements::from_labels(&daemon.node_selector).match_labels(&node.labels)
         && (daemon.required_terms.is_empty()

@@ -11,7 +11,6 @@ use crate::ground::{Ground, defines};
 use crate::market::Market;
 use crate::places::{Fit, Spot};
 use crate::table::{Amounts, type_index};
-use crate::topology::{Reach, Topology};
 use crate::{places, tolerate};
 
 /// What pods have in common that may go to the same machines, whatever their size: worked out once.
@@ -40,8 +39,8 @@ pub(crate) struct Shape {
     pub(crate) need: Amounts,
     /// Wishes of the profile, as far as types have room.
     pub(crate) wishes: Vec<Wish>,
-    /// Domains that a machine for it could be in.
-    pub(crate) reach: Reach,
+    /// The same if its volumes were anywhere, where they are not.
+    anywhere: Option<Vec<Wish>>,
 }
 
 /// One of the alternatives, with some of the preferences that can be met.
@@ -200,9 +199,7 @@ impl Ask<'_, '_> {
 
 impl Shape {
     pub(crate) fn new(
-        market: &Market<'_>,
         grounds: &[Ground<'_>],
-        topology: &Topology<'_>,
         profile: &Rc<Profile>,
         need: Amounts,
         id: usize,
@@ -211,36 +208,15 @@ impl Shape {
             wishes.iter().map(|wish| wish.with_room(grounds, &need, profile.exact)).collect()
         };
         let wishes = roomy(&profile.wishes);
-        let reach = if topology.is_empty() {
-            Reach::default()
-        } else {
-            match &profile.anywhere {
-                Some(anywhere) => reach(market, topology, &roomy(anywhere)),
-                None => reach(market, topology, &wishes),
-            }
-        };
-        Self { id, profile: Rc::clone(profile), need, wishes, reach }
+        let anywhere = profile.anywhere.as_ref().map(|wishes| roomy(wishes));
+        Self { id, profile: Rc::clone(profile), need, wishes, anywhere }
     }
-}
 
-/// Values of topology keys that what could be bought for the bare terms has.
-fn reach(market: &Market<'_>, topology: &Topology<'_>, wishes: &[Wish]) -> Reach {
-    let mut out = Reach::default();
-    for offer in wishes.iter().filter(|wish| wish.weight == 0).flat_map(|wish| wish.offers.iter().flatten()) {
-        for key in topology.keys() {
-            if Snapshot::carries(key) {
-                let in_stock = |id| market.in_stock(id);
-                let accept: Option<&dyn Fn(OfferingId) -> bool> =
-                    if market.is_full() { None } else { Some(&in_stock) };
-                for value in market.snapshot.values_of(&offer.selection, key, accept) {
-                    out.add(key, &value);
-                }
-            } else if let Some(listed) = offer.requirements.get(key).and_then(ValueSet::listed) {
-                listed.iter().for_each(|value| out.add(key, value));
-            }
-        }
+    /// What could be bought for the bare terms, wherever its volumes are.
+    pub(crate) fn bare(&self) -> impl Iterator<Item = &Offer> {
+        let wishes = self.anywhere.as_ref().unwrap_or(&self.wishes);
+        wishes.iter().filter(|wish| wish.weight == 0).flat_map(|wish| wish.offers.iter().flatten())
     }
-    out
 }
 
 impl Wish {

@@ -14,12 +14,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use scarpenter_core::label;
+use scarpenter_core::node::{Daemon, Node};
 use scarpenter_core::pod::Pod;
 use scarpenter_core::requirements::{BadRequirement, ValueSet};
 
 use crate::Input;
+use crate::market::Market;
+use crate::places::runs_on;
+use crate::shape::Shape;
 
-pub(crate) use demand::{Demand, Rule};
+pub(crate) use demand::{Demand, Rule, SpreadKeys};
 use groups::{Group, GroupId, Groups};
 pub(crate) use reach::Reach;
 pub(crate) use sites::Place;
@@ -33,13 +37,22 @@ pub(crate) type SiteId = usize;
 pub(crate) struct Topology<'a> {
     groups: Groups<'a>,
     sites: Sites<'a>,
+    /// Daemons that some rule counts or that keep others away, by position in the input.
+    residents: BTreeMap<usize, Resident>,
+}
+
+/// A daemon that matters to rules wherever it runs.
+#[derive(Debug)]
+struct Resident {
+    matched: Rc<[GroupId]>,
+    repelled: Vec<GroupId>,
 }
 
 /// What a pod's rules come to as counts stand now, so that many sites are judged quickly.
 #[derive(Debug)]
 pub(crate) struct Judgement {
     /// Groups whose owners keep the pod away.
-    repelled: Rc<[GroupId]>,
+    repelled: Vec<GroupId>,
     checks: Vec<Check>,
 }
 
@@ -55,22 +68,71 @@ enum Check {
     None(GroupId),
 }
 
+impl Judgement {
+    /// Whether a place will do; `count` says how many pods and how many that keep this one away share its domain, where it
+    /// has the label.
+    fn holds(&self, count: impl Fn(GroupId) -> Option<(u32, u32)>) -> bool {
+        let repelled = self.repelled.iter().any(|id| count(*id).is_some_and(|(_, owners)| owners > 0));
+        let holds = |check: &Check| match check {
+            Check::AtMost(id, most) => count(*id).is_some_and(|(pods, _)| pods <= *most),
+            Check::Some(id) => count(*id).is_some_and(|(pods, _)| pods > 0),
+            Check::Present(id) => count(*id).is_some(),
+            Check::None(id) => count(*id).is_none_or(|(pods, _)| pods == 0),
+        };
+        !repelled && self.checks.iter().all(holds)
+    }
+}
+
 impl<'a> Topology<'a> {
     /// Counts what is there.
     pub(crate) fn new(input: &'a Input<'a>) -> Self {
         let groups = Groups::new(input);
         let sites = Sites::new(groups.keys(), groups.filters());
-        let mut out = Self { groups, sites };
+        let mut out = Self { groups, sites, residents: BTreeMap::new() };
         if out.is_empty() {
             return out;
+        }
+        for (at, daemon) in input.daemons.iter().enumerate() {
+            let matched = out.groups.matched(&daemon.pod.key.namespace, &daemon.pod.labels);
+            let repelled = out.groups.repelled_by(&daemon.pod);
+            if !matched.is_empty() || !repelled.is_empty() {
+                out.residents.insert(at, Resident { matched, repelled });
+            }
         }
         for node in input.nodes {
             let site = out.sites.add(node);
             for pod in &node.pods {
                 out.count_present(site, pod);
             }
+            let coming = |(at, daemon): (usize, &Daemon)| {
+                (runs_on(&daemon.pod, node) && !runs_already(&daemon.pod, node)).then_some(at)
+            };
+            let coming: Vec<usize> = input.daemons.iter().enumerate().filter_map(coming).collect();
+            out.count_residents(site, &coming);
         }
         out
+    }
+
+    /// Which of some daemons matter to rules.
+    pub(crate) fn counted(&self, daemons: Vec<usize>) -> Vec<usize> {
+        daemons.into_iter().filter(|at| self.residents.contains_key(at)).collect()
+    }
+
+    /// Whether any daemon matters to rules.
+    pub(crate) fn has_residents(&self) -> bool {
+        !self.residents.is_empty()
+    }
+
+    /// Counts daemons where they run, or will.
+    pub(crate) fn count_residents(&mut self, site: SiteId, daemons: &[usize]) {
+        for resident in daemons.iter().filter_map(|at| self.residents.get(at)) {
+            for group in resident.matched.iter() {
+                self.groups.count(*group, site, &self.sites);
+            }
+            for group in &resident.repelled {
+                self.groups.own(*group, site, &self.sites);
+            }
+        }
     }
 
     /// Whether no pod's place depends on another's.
@@ -117,6 +179,14 @@ impl<'a> Topology<'a> {
         }
     }
 
+    /// Domains that machines for a pod could be in, by the keys that it is spread over.
+    pub(crate) fn reach(&self, market: &Market<'_>, shape: &Shape, over: &SpreadKeys) -> Reach {
+        let names = |keys: &[usize]| -> Vec<&str> { keys.iter().map(|key| self.groups.keys()[*key]).collect() };
+        let (required, wished) = (names(&over.required), names(&over.wished));
+        let wished: Vec<&str> = wished.into_iter().filter(|key| !required.contains(key)).collect();
+        Reach::new(market, shape, &required, &required).and(Reach::new(market, shape, &[], &wished))
+    }
+
     /// What the rules come to while so many of the wishes hold.
     pub(crate) fn judge(&self, demand: &Demand, soft: usize, reach: &Reach) -> Judgement {
         let mut checks = Vec::new();
@@ -137,32 +207,41 @@ impl<'a> Topology<'a> {
                 Rule::Apart { group } => checks.push(Check::None(*group)),
             }
         }
-        Judgement { repelled: Rc::clone(&demand.matched), checks }
+        let repelled = demand.matched.iter().copied().filter(|id| self.keeps_away(*id)).collect();
+        Judgement { repelled, checks }
     }
 
     /// Whether the pod may go to a site.
     pub(crate) fn admits(&self, judgement: &Judgement, site: SiteId) -> bool {
-        let domain = |group: &Group| self.sites.domain(site, group.key);
-        let repelled = judgement.repelled.iter().any(|id| {
-            let group = self.groups.get(*id);
-            group.has_owners() && domain(group).is_some_and(|domain| group.owners_in(domain) > 0)
-        });
-        let holds = |check: &Check| match check {
-            Check::AtMost(id, most) => {
-                let group = self.groups.get(*id);
-                domain(group).is_some_and(|domain| group.pods_in(domain) <= *most)
-            }
-            Check::Some(id) => {
-                let group = self.groups.get(*id);
-                domain(group).is_some_and(|domain| group.pods_in(domain) > 0)
-            }
-            Check::Present(id) => domain(self.groups.get(*id)).is_some(),
-            Check::None(id) => {
-                let group = self.groups.get(*id);
-                domain(group).is_none_or(|domain| group.pods_in(domain) == 0)
-            }
+        let count = |id: GroupId| {
+            let group = self.groups.get(id);
+            self.sites.domain(site, group.key).map(|domain| (group.pods_in(domain), group.owners_in(domain)))
         };
-        !repelled && judgement.checks.iter().all(holds)
+        judgement.holds(count)
+    }
+
+    /// Whether the pod may go to a machine that is still to be bought, beside these daemons.
+    pub(crate) fn admits_new(&self, judgement: &Judgement, place: &impl Place, daemons: &[usize]) -> bool {
+        let residents = || daemons.iter().filter_map(|at| self.residents.get(at));
+        let count = |id: GroupId| {
+            let group = self.groups.get(id);
+            let value = place.label(self.groups.keys()[group.key])?;
+            let (pods, owners) = match self.sites.find(group.key, &value) {
+                Some(domain) => (group.pods_in(domain), group.owners_in(domain)),
+                None => (0, 0),
+            };
+            let matched = residents().filter(|resident| resident.matched.contains(&id)).count();
+            let repelling = residents().filter(|resident| resident.repelled.contains(&id)).count();
+            let more = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            Some((pods.saturating_add(more(matched)), owners.saturating_add(more(repelling))))
+        };
+        judgement.holds(count)
+    }
+
+    /// Whether anything keeps the pods of a group away, or a daemon will.
+    fn keeps_away(&self, id: GroupId) -> bool {
+        self.groups.get(id).has_owners()
+            || self.residents.values().any(|resident| resident.repelled.contains(&id))
     }
 
     /// Whether a pod with this rule may be the first of those that it looks for.
@@ -282,6 +361,14 @@ impl<'a> Topology<'a> {
         };
         rule.groups().iter().map(|id| of(self.groups.get(*id))).collect()
     }
+}
+
+/// Whether a pod with all labels of the daemon's is there.
+fn runs_already(daemon: &Pod, node: &Node) -> bool {
+    node.pods.iter().any(|pod| {
+        pod.key.namespace == daemon.key.namespace
+            && daemon.labels.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
+    })
 }
 
 fn require(out: &mut BTreeMap<usize, ValueSet>, key: usize, set: ValueSet) {

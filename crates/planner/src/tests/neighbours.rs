@@ -250,3 +250,50 @@ fn a_daemons_port_is_taken_only_where_the_daemon_runs() {
     world.daemons = vec![Daemon { pod: daemon }];
     assert_eq!(bought(&world.plan()), ["one/r1/a4/on-demand"], "the cheapest machine without the daemon");
 }
+
+#[test]
+fn daemons_count_where_they_run_and_keep_others_away() {
+    let daemon = labelled(selecting(pod("d", 0), label::REGION, "r1"), "agent");
+    let mut shy = labelled(pod("a", 1), "web");
+    shy.anti_affinity = vec![term(label::REGION, "agent")];
+    let mut world = World::new([shy.clone()]);
+    world.daemons = vec![Daemon { pod: daemon.clone() }];
+    assert_eq!(bought(&world.plan()), ["one/r2/s2/on-demand"], "in region r1 the daemon would be there, too");
+    let mut near = labelled(pod("a", 1), "web");
+    near.affinity = vec![term(label::HOSTNAME, "agent")];
+    world.pods = vec![near];
+    assert_eq!(bought(&world.plan()), ["one/r1/s2/on-demand"]);
+    world.pods = vec![labelled(pod("a", 1), "web")];
+    world.daemons[0].pod.anti_affinity = vec![term(label::HOSTNAME, "web")];
+    assert_eq!(bought(&world.plan()), ["one/r2/s2/on-demand"]);
+    world.daemons = vec![Daemon { pod: daemon }];
+    world.pods = vec![shy];
+    world.nodes = vec![node("young", &[(label::REGION, "r1")], Vec::new())];
+    assert_eq!(world.plan().claims.len(), 1, "the daemon is still to come to the node");
+}
+
+#[test]
+fn only_what_has_all_labels_of_a_pods_spreads_makes_domains() {
+    let both = |pod: &mut Pod| pod.spread = vec![spread(label::REGION, "web", 1), spread(ZONE, "web", 1)];
+    let plan = World::new(replicas(3, "web", both)).plan();
+    assert!(plan.unplaced.is_empty(), "{:#?}", plan.unplaced);
+    assert_eq!(by_label(&plan, label::REGION), BTreeMap::from([("r2".to_owned(), 3)]), "r1 has no zones");
+}
+
+#[test]
+fn a_domain_that_cannot_be_bought_in_the_end_holds_nobody_up() {
+    let mut pods = replicas(2, "web", |pod| pod.spread = vec![spread(label::VENDOR, "web", 1)]);
+    pods.iter_mut().for_each(|pod| pod.anti_affinity = vec![term(label::VENDOR, "db")]);
+    let mut world = World::new(pods);
+    let far = node("n", &[(label::REGION, "elsewhere")], Vec::new());
+    let mut held = node("m", &[(label::VENDOR, "two")], vec![labelled(pod("old", 1), "db")]);
+    held.open = false;
+    held.labels.remove(label::REGION);
+    held.taints = vec![taint("t", "", TaintEffect::NoSchedule)];
+    world.nodes = vec![far, held];
+    world.pods.iter_mut().for_each(|pod| {
+        pod.spread[0].honor_taints = true;
+    });
+    let plan = world.plan();
+    assert_eq!(by_label(&plan, label::VENDOR), BTreeMap::from([("one".to_owned(), 2)]), "{:#?}", plan.unplaced);
+}

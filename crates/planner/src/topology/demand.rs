@@ -13,6 +13,17 @@ pub(crate) struct Demand {
     pub(super) soft: Vec<Rule>,
     /// How many of the wishes, from the first, are spreads: they are given up after preferences for nodes.
     pub(super) spreads: usize,
+    /// Keys by which it is spread.
+    pub(super) spread_over: SpreadKeys,
+}
+
+/// Keys of spreads by position, host names aside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct SpreadKeys {
+    /// Of those that must hold: who lacks one of them makes no domain for any.
+    pub(super) required: Vec<usize>,
+    /// Of those that are wishes.
+    pub(super) wished: Vec<usize>,
 }
 
 /// One rule about where other pods are.
@@ -52,6 +63,16 @@ impl Demand {
     /// How many wishes there are, and how many of them are given up after preferences for nodes.
     pub(crate) fn wishes(&self) -> (usize, usize) {
         (self.soft.len(), self.spreads)
+    }
+
+    /// Keys by which it is spread.
+    pub(crate) fn spread_over(&self) -> &SpreadKeys {
+        &self.spread_over
+    }
+
+    /// Whether a spread must hold over more than hosts.
+    pub(crate) fn is_spread(&self) -> bool {
+        !self.spread_over.required.is_empty()
     }
 
     /// Whether where others land may change what it gets.

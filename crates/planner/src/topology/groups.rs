@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
+use scarpenter_core::label;
 use scarpenter_core::pod::{Pod, Toleration, WeightedTerm};
 use scarpenter_core::requirements::{BadRequirement, Requirement, Requirements};
 use scarpenter_core::topology::{LabelSelector, Namespaces, PodTerm, Spread};
 
 use super::SiteId;
-use super::demand::{Demand, Rule};
+use super::demand::{Demand, Rule, SpreadKeys};
 use super::sites::{DomainId, Sites};
 use crate::Input;
 
@@ -124,6 +125,9 @@ impl<'a> Groups<'a> {
                 out.group_of(std::slice::from_ref(term), &term.topology_key).ok();
             }
         }
+        for daemon in input.daemons {
+            out.repelled_by(&daemon.pod);
+        }
         for pod in input.pods {
             out.rules(pod).ok();
         }
@@ -159,7 +163,13 @@ impl<'a> Groups<'a> {
         for rule in required.iter_mut().chain(&mut soft) {
             rule.set_own(&matched);
         }
-        Ok(Some(Demand { matched, required, soft, spreads }))
+        let keys = |required: bool| -> Vec<usize> {
+            let spreads = pod.spread.iter().filter(|spread| spread.required == required);
+            let keys: BTreeSet<usize> = spreads.map(|spread| self.key(&spread.topology_key)).collect();
+            keys.into_iter().filter(|key| self.keys[*key] != label::HOSTNAME).collect()
+        };
+        let spread_over = SpreadKeys { required: keys(true), wished: keys(false) };
+        Ok(Some(Demand { matched, required, soft, spreads, spread_over }))
     }
 
     /// Rules that must hold; wishes, those that are given up last first; and how many of these are spreads.
@@ -289,7 +299,7 @@ impl<'a> Groups<'a> {
         matched
     }
 
-    /// Groups that a placed pod keeps away.
+    /// Groups that a placed pod, or a daemon wherever it runs, keeps away.
     pub(super) fn repelled_by(&mut self, pod: &Pod) -> Vec<GroupId> {
         let group = |term: &PodTerm| self.group_of(std::slice::from_ref(term), &term.topology_key).ok();
         pod.anti_affinity.iter().filter_map(group).collect()
@@ -326,7 +336,8 @@ fn keys<'a>(input: &'a Input<'a>) -> Vec<&'a str> {
         out.extend(pod.spread.iter().map(|spread| spread.topology_key.as_str()));
     }
     let present = input.nodes.iter().flat_map(|node| &node.pods).flat_map(|pod| &pod.anti_affinity);
-    out.extend(present.map(|term| term.topology_key.as_str()));
+    let daemons = input.daemons.iter().flat_map(|daemon| &daemon.pod.anti_affinity);
+    out.extend(present.chain(daemons).map(|term| term.topology_key.as_str()));
     out.into_iter().collect()
 }
 
