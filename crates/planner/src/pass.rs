@@ -235,7 +235,10 @@ impl<'a> Pass<'a> {
         if demand.is_some_and(|demand| demand.waits_for_others()) {
             return Err(Stuck::Waits);
         }
-        Err(Stuck::Refused(Box::new(self.refuse(pod))))
+        let refusal = self.refuse(pod);
+        // A machine that grows for another pod may have room for this one in the end.
+        let bound = ["limits", "caps"].contains(&refusal.reason.as_str());
+        Err(if bound { Stuck::Waits } else { Stuck::Refused(Box::new(refusal)) })
     }
 
     fn attempt(

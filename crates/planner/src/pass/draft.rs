@@ -129,6 +129,9 @@ impl Change {
             } else if pinned.get(key).is_some() {
                 pinned.require(key, set);
             }
+            if pinned.get(key).is_some_and(ValueSet::is_empty) {
+                return false;
+            }
         }
         match options.types.span() {
             Some(left) => *span = left,

@@ -49,7 +49,7 @@ impl Pass<'_> {
                 continue;
             }
             for offer in self.offers(choices, draft) {
-                if let Some(change) = self.squeeze(draft, offer, shape) {
+                if let Some(change) = self.squeeze(draft, offer, shape, judgement.is_some()) {
                     return Some((index, change, offer.tolerated.clone()));
                 }
             }
@@ -66,8 +66,8 @@ impl Pass<'_> {
         of_ground.map(|choice| &*choice.offer).filter(|offer| draft.meets(offer))
     }
 
-    /// The claim with the pod, when the machine that it already has is large enough.
-    fn squeeze(&self, draft: &Draft, offer: &Offer, shape: &Shape) -> Option<Change> {
+    /// The claim with the pod, when the machine that it already has is large enough; `counted` when a rule counts the pod.
+    fn squeeze(&self, draft: &Draft, offer: &Offer, shape: &Shape, counted: bool) -> Option<Change> {
         let snapshot = self.market.snapshot;
         let total = table::sum(&draft.need, &shape.need);
         let ground = &self.grounds[draft.ground];
@@ -77,7 +77,16 @@ impl Pass<'_> {
         {
             return None;
         }
-        self.varied(draft, draft.with(offer, total, exact)?)
+        let change = self.pinned(draft, draft.with(offer, total, exact)?, counted)?;
+        self.varied(draft, change)
+    }
+
+    /// The change, with the domains kept that the machine is in, if a rule counts the pod and none was counted there before.
+    fn pinned(&self, draft: &Draft, mut change: Change, counted: bool) -> Option<Change> {
+        let keeps = !counted
+            || draft.counted
+            || change.pin_in(draft, self.market.snapshot, &self.planned(draft), self.topology.keys());
+        keeps.then_some(change)
     }
 
     /// A claim that is cheaper to enlarge than a new one is to make.
@@ -123,10 +132,8 @@ impl Pass<'_> {
         let snapshot = self.market.snapshot;
         let ground = &self.grounds[draft.ground];
         let exact = draft.exact && shape.profile.exact;
-        let mut change = draft.with(offer, table::sum(&draft.need, &shape.need), exact)?;
-        if counted && !change.pin_in(draft, snapshot, &self.planned(draft), self.topology.keys()) {
-            return None;
-        }
+        let change = draft.with(offer, table::sum(&draft.need, &shape.need), exact)?;
+        let mut change = self.pinned(draft, change, counted)?;
         let options = change.options(draft);
         let before = ground.counted(snapshot, draft.launch);
         let price = |id| ground.price(snapshot, id);
@@ -182,14 +189,10 @@ impl Pass<'_> {
         shape: &Shape,
         demand: Option<&Demand>,
         index: usize,
-        mut change: Change,
+        change: Change,
         tolerated: Vec<Toleration>,
     ) {
         let before = self.room(&self.drafts[index]);
-        if demand.is_some() && !self.drafts[index].counted {
-            let draft = &self.drafts[index];
-            change.pin_in(draft, self.market.snapshot, &self.planned(draft), self.topology.keys());
-        }
         self.relaunch(index, change.launch);
         let draft = &mut self.drafts[index];
         change.apply(draft);

@@ -297,3 +297,17 @@ fn a_domain_that_cannot_be_bought_in_the_end_holds_nobody_up() {
     let plan = world.plan();
     assert_eq!(by_label(&plan, label::VENDOR), BTreeMap::from([("one".to_owned(), 2)]), "{:#?}", plan.unplaced);
 }
+
+#[test]
+fn a_label_that_the_pool_leaves_open_is_one_value_for_all_pods_of_a_machine() {
+    let mut picky = selecting(labelled(pod("a", 1), "web"), "shelf", "b");
+    picky.anti_affinity = vec![term(label::REGION, "web")];
+    let mut counting = labelled(pod("c", 1), "other");
+    counting.spread = vec![spread("shelf", "other", 5)];
+    let mut world = World::new([picky, pod("b", 1), counting]);
+    world.pools[0].requirements = vec![Requirement::new("shelf", Operator::In, &["a", "b", "c"])];
+    let plan = world.plan();
+    assert!(plan.unplaced.is_empty());
+    let of = |name: &str| plan.claims.iter().find(|claim| claim.pods.iter().any(|(key, _)| key.name == name));
+    assert_eq!(of("a").unwrap().labels["shelf"], "b", "{:#?}", plan.claims);
+}
