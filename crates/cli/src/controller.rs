@@ -227,7 +227,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// An amount in USD, as micro-USD.
-fn micro_usd(text: &str) -> Result<u64, String> {
+pub(crate) fn micro_usd(text: &str) -> Result<u64, String> {
     let problem = || format!("{text:?} is no amount of USD, such as 10 or 2.50");
     let amount: f64 = text.parse().map_err(|_| problem())?;
     let price = scarpenter_core::offering::Price::from_usd(amount).ok_or_else(problem)?;

@@ -9,6 +9,7 @@ use scarpenter_planner::{Explanation, Outcome};
 
 use crate::BadInput;
 use crate::catalog_source::SourceArgs;
+use crate::controller::micro_usd;
 use crate::print::{json, print};
 
 mod cluster;
@@ -26,7 +27,7 @@ use standing::Standing;
 const REFUSED: u8 = 3;
 /// What only the controller knows.
 const NOT_SEEN: &str = "not seen from outside: what the controller remembers (offerings that were sold out or over quota \
-                        lately, what machines turned out to have), its caps but for those given here, and live prices";
+                        lately, what machines turned out to have), its options but for those given here, and live prices";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -55,6 +56,9 @@ struct PodArgs {
     /// Most machines, as the controller's option of this name; without it no cap.
     #[arg(long, value_name = "N")]
     max_machines: Option<u64>,
+    /// Most money an hour in USD, as the controller's option of this name; without it no cap.
+    #[arg(long, value_name = "USD", value_parser = micro_usd)]
+    max_usd_per_hour: Option<u64>,
     /// The controller takes pods that name none of our keys although other NodePools exist.
     #[arg(long)]
     all_pods: bool,
@@ -96,14 +100,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let standing = Standing::of(&pod, &cluster.view, args.all_pods);
     let told = Told::of(&pod, &cluster.events);
-    let mut notes = Vec::new();
+    let mut notes = cluster.notes.clone();
     let explanation = if standing.is_settled() {
         None
     } else {
         let catalog = args.source.open()?;
         cluster.suppose_refused();
-        let facts = Facts::gather(&cluster.view, args.max_machines, jiff::Timestamp::now().as_second());
-        notes.clone_from(&facts.notes);
+        let facts = Facts::gather(
+            &cluster.view,
+            (args.max_machines, args.max_usd_per_hour),
+            jiff::Timestamp::now().as_second(),
+        );
+        notes.extend(facts.notes.iter().cloned());
         facts.explain(&catalog.snapshot, key)
     };
     let failed = explanation.as_ref().is_some_and(is_refused);
@@ -127,7 +135,7 @@ struct Answer<'a> {
     key: &'a PodKey,
     standing: &'a Standing,
     explanation: Option<&'a Explanation>,
-    /// What is to be known beside: pools that are left out.
+    /// What is to be known beside: pools that are left out, objects that could not be read.
     notes: &'a [String],
     told: &'a Told,
 }

@@ -59,6 +59,8 @@ pub(super) struct Cluster {
     pub(super) pod: Option<Pod>,
     /// Its events, oldest first.
     pub(super) events: Vec<Event>,
+    /// What may not be read, and is planned without.
+    pub(super) notes: Vec<String>,
 }
 
 impl Cluster {
@@ -67,7 +69,7 @@ impl Cluster {
         let client = args.client().await?;
         let api = Api::<Pod>::namespaced(client.clone(), &key.namespace);
         let pod = api.get_opt(&key.name).await.with_context(|| format!("read pod {key}"))?;
-        let mut out = Self { view: View::default(), pod: None, events: Vec::new() };
+        let mut out = Self { view: View::default(), pod: None, events: Vec::new(), notes: Vec::new() };
         let Some(pod) = pod else { return Ok(out) };
         out.objects(&client).await?;
         out.events = events(&client, &pod).await?;
@@ -89,30 +91,59 @@ impl Cluster {
     }
 
     async fn objects(&mut self, client: &Client) -> anyhow::Result<()> {
-        let view = &mut self.view;
-        all::<Namespace>(client).await?.iter().for_each(|own| view.apply_namespace(own));
-        all::<LimitRange>(client).await?.iter().for_each(|own| view.apply_limit_range(own));
-        all::<StorageClass>(client).await?.iter().for_each(|own| view.apply_storage_class(own));
-        all::<CSINode>(client).await?.iter().for_each(|own| view.apply_csi_node(own));
-        all::<PersistentVolume>(client).await?.iter().for_each(|own| view.apply_volume(own));
-        all::<PersistentVolumeClaim>(client).await?.iter().for_each(|own| view.apply_volume_claim(own));
-        all::<ScarpenterNodeClass>(client).await?.into_iter().for_each(|own| view.apply_class(Arc::new(own)));
-        all::<NodePool>(client).await?.into_iter().for_each(|own| view.apply_pool(Arc::new(own)));
-        all::<DaemonSet>(client).await?.iter().for_each(|own| view.apply_daemon(own));
-        let claims = all::<NodeClaim>(client).await?.into_iter().filter(NodeClaim::is_ours);
+        let (view, notes) = (&mut self.view, &mut self.notes);
+        may::<Namespace>(client, notes).await?.iter().for_each(|own| view.apply_namespace(own));
+        may::<LimitRange>(client, notes).await?.iter().for_each(|own| view.apply_limit_range(own));
+        may::<StorageClass>(client, notes).await?.iter().for_each(|own| view.apply_storage_class(own));
+        may::<CSINode>(client, notes).await?.iter().for_each(|own| view.apply_csi_node(own));
+        may::<PersistentVolume>(client, notes).await?.iter().for_each(|own| view.apply_volume(own));
+        let claims = may::<PersistentVolumeClaim>(client, notes).await?;
+        claims.iter().for_each(|own| view.apply_volume_claim(own));
+        may::<DaemonSet>(client, notes).await?.iter().for_each(|own| view.apply_daemon(own));
+        must::<ScarpenterNodeClass>(client)
+            .await?
+            .into_iter()
+            .for_each(|own| view.apply_class(Arc::new(own)));
+        must::<NodePool>(client).await?.into_iter().for_each(|own| view.apply_pool(Arc::new(own)));
+        let claims = must::<NodeClaim>(client).await?.into_iter().filter(NodeClaim::is_ours);
         claims.for_each(|own| view.apply_claim(Arc::new(own)));
-        for node in all::<Node>(client).await? {
+        for node in must::<Node>(client).await? {
             view.apply_node(&node);
         }
-        for pod in all::<Pod>(client).await? {
+        for pod in must::<Pod>(client).await? {
             view.apply_pod(&pod);
         }
         Ok(())
     }
 }
 
-/// All objects of a kind, page after page.
-async fn all<K>(client: &Client) -> anyhow::Result<Vec<K>>
+/// All objects of a kind without which nothing can be said.
+async fn must<K>(client: &Client) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    all(client).await.with_context(|| reading::<K>())
+}
+
+/// All objects of a kind that not everybody may read; without them it is said.
+async fn may<K>(client: &Client, notes: &mut Vec<String>) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    match all(client).await {
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            notes.push(format!(
+                "{} objects may not be listed by this user: planned without them",
+                K::kind(&())
+            ));
+            Ok(Vec::new())
+        }
+        answer => answer.with_context(|| reading::<K>()),
+    }
+}
+
+/// Page after page.
+async fn all<K>(client: &Client) -> Result<Vec<K>, kube::Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
@@ -120,7 +151,7 @@ where
     let mut params = ListParams::default().limit(PAGE);
     let mut out = Vec::new();
     loop {
-        let page = api.list(&params).await.with_context(|| reading::<K>())?;
+        let page = api.list(&params).await?;
         out.extend(page.items);
         match page.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => params = params.continue_token(&next),

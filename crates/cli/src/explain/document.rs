@@ -30,7 +30,7 @@ pub(super) struct AnswerDocument<'a> {
     pub(super) message: Option<String>,
     /// What would be planned for it now, among all other pending pods.
     pub(super) explanation: Option<ExplanationDocument>,
-    /// NodePools that are left out, and why.
+    /// NodePools that are left out, and why; kinds of objects that could not be read.
     pub(super) notes: &'a [String],
     /// What the pod was told so far.
     #[serde(flatten)]

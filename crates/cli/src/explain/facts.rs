@@ -31,7 +31,8 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn gather(view: &View, max_machines: Option<u64>, now: i64) -> Self {
+    /// `most` is the most machines, and the most money an hour in micro-USD.
+    pub(super) fn gather(view: &View, most: (Option<u64>, Option<u64>), now: i64) -> Self {
         let refused = refused_vendors(view);
         let classes = usable_classes(view, &refused);
         let (pools, notes) = usable_pools(view, &classes);
@@ -42,7 +43,7 @@ impl Facts {
             nodes: view.places(),
             daemons: view.daemons(),
             unavailable: Unavailable { vendors: refused, ..Unavailable::default() },
-            caps: caps(view, max_machines),
+            caps: caps(view, most),
             namespaces: view.namespaces().clone(),
             now,
             notes,
@@ -149,17 +150,12 @@ fn unready(view: &View, pool: &Arc<NodePool>) -> String {
     )
 }
 
-fn caps(view: &View, max_machines: Option<u64>) -> Caps {
+fn caps(view: &View, (max_machines, max_micro_usd_per_hour): (Option<u64>, Option<u64>)) -> Caps {
     let (mut machines, mut money) = (0u64, 0u64);
     for record in view.claims() {
         let counted = record.counted();
         machines += u64::try_from(counted.get(NODES)).unwrap_or(0);
         money = money.saturating_add(u64::try_from(counted.get(MICRO_USD_PER_HOUR)).unwrap_or(0));
     }
-    Caps {
-        max_machines,
-        max_micro_usd_per_hour: None,
-        used_machines: machines,
-        used_micro_usd_per_hour: money,
-    }
+    Caps { max_machines, max_micro_usd_per_hour, used_machines: machines, used_micro_usd_per_hour: money }
 }

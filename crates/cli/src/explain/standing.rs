@@ -58,7 +58,9 @@ impl Standing {
         }
         let uid = pod.uid().unwrap_or_default();
         let own = |claim: &&ClaimRecord| claim.claim.deleted.is_none() && claim.pods.contains(&uid);
-        if let Some(claim) = view.claims().find(own) {
+        // Others may have taken the room on a machine that was meant for it.
+        let promised = || view.places().iter().any(|place| place.open && place.promised.contains(&uid));
+        if let Some(claim) = view.claims().find(own).filter(|_| promised()) {
             return Self::Awaited(on_its_way(claim));
         }
         if !pod::is_provisionable(pod) {

@@ -133,6 +133,7 @@ fn a_machine_on_its_way_is_named_with_how_far_it_is() {
             "message": "no node yet", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
     }));
     view.apply_claim(claim.into());
+    view.apply_pod(&object(pending()));
     let standing = Standing::of(&object(pending()), &view, false);
     assert_eq!(standing.identifier(), "awaits-machine");
     assert_eq!(
@@ -159,7 +160,7 @@ fn where_others_have_pools_a_pod_without_our_keys_is_theirs() {
 
 fn explained(view: &mut View, pod: &KubePod) -> (Facts, Explanation) {
     view.apply_pod(pod);
-    let facts = Facts::gather(view, None, 0);
+    let facts = Facts::gather(view, (None, None), 0);
     let catalog = sample(&Rates::default());
     let explanation = facts.explain(&catalog.snapshot, &PodKey::new("default", "a")).unwrap();
     (facts, explanation)
