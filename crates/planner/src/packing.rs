@@ -195,7 +195,11 @@ fn allowed(pass: &Pass<'_>, mix: &Mix, offering: OfferingId, machines: usize) ->
 /// Puts the machines in the place of the claims; the old ones are left for the caller to remove.
 fn exchange(pass: &mut Pass<'_>, mix: &Mix, packed: Packed) {
     let snapshot = pass.market.snapshot;
-    let Some((profile, site)) = mix.drafts.first().map(|index| (pass.drafts[*index].profile, pass.drafts[*index].site)) else { return };
+    let Some((profile, site)) =
+        mix.drafts.first().map(|index| (pass.drafts[*index].profile, pass.drafts[*index].site))
+    else {
+        return;
+    };
     let Some(span) = mix.options.types.span() else { return };
     for index in &mix.drafts {
         pass.give_back(*index);

@@ -198,12 +198,7 @@ impl Ask<'_, '_> {
 }
 
 impl Shape {
-    pub(crate) fn new(
-        grounds: &[Ground<'_>],
-        profile: &Rc<Profile>,
-        need: Amounts,
-        id: usize,
-    ) -> Self {
+    pub(crate) fn new(grounds: &[Ground<'_>], profile: &Rc<Profile>, need: Amounts, id: usize) -> Self {
         let roomy = |wishes: &[Wish]| -> Vec<Wish> {
             wishes.iter().map(|wish| wish.with_room(grounds, &need, profile.exact)).collect()
         };

@@ -181,7 +181,8 @@ impl<'a> Topology<'a> {
 
     /// Domains that machines for a pod could be in, by the keys that it is spread over.
     pub(crate) fn reach(&self, market: &Market<'_>, shape: &Shape, over: &SpreadKeys) -> Reach {
-        let names = |keys: &[usize]| -> Vec<&str> { keys.iter().map(|key| self.groups.keys()[*key]).collect() };
+        let names =
+            |keys: &[usize]| -> Vec<&str> { keys.iter().map(|key| self.groups.keys()[*key]).collect() };
         let (required, wished) = (names(&over.required), names(&over.wished));
         let wished: Vec<&str> = wished.into_iter().filter(|key| !required.contains(key)).collect();
         Reach::new(market, shape, &required, &required).and(Reach::new(market, shape, &[], &wished))

@@ -7,11 +7,7 @@ use super::*;
 use crate::Kind;
 
 fn kind(vendor: &str, instance_type: &str) -> Kind {
-    Kind {
-        class: "default".to_owned(),
-        vendor: Vendor::new(vendor),
-        instance_type: instance_type.to_owned(),
-    }
+    Kind { class: "default".to_owned(), vendor: Vendor::new(vendor), instance_type: instance_type.to_owned() }
 }
 
 fn asking(name: &str, cpu: i64, memory: i64) -> Pod {

@@ -295,7 +295,12 @@ fn a_domain_that_cannot_be_bought_in_the_end_holds_nobody_up() {
         pod.spread[0].honor_taints = true;
     });
     let plan = world.plan();
-    assert_eq!(by_label(&plan, label::VENDOR), BTreeMap::from([("one".to_owned(), 2)]), "{:#?}", plan.unplaced);
+    assert_eq!(
+        by_label(&plan, label::VENDOR),
+        BTreeMap::from([("one".to_owned(), 2)]),
+        "{:#?}",
+        plan.unplaced
+    );
 }
 
 #[test]

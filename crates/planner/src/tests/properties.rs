@@ -198,9 +198,11 @@ proptest! {
 /// What it costs to put every pod, from large to small, on the first machine of one offering with room; `None` when one
 /// of them may not be there.
 fn first_fit_decreasing(world: &World, offering: &scarpenter_core::snapshot::Offering<'_>) -> Option<u64> {
-    let all_may = world.pods.iter().all(|pod| pod.node_selector.get(label::ARCH).is_none_or(|arch| {
-        offering.label(label::ARCH).as_deref() == Some(arch)
-    }));
+    let all_may = world.pods.iter().all(|pod| {
+        pod.node_selector
+            .get(label::ARCH)
+            .is_none_or(|arch| offering.label(label::ARCH).as_deref() == Some(arch))
+    });
     if !all_may || offering.capacity_type() != CapacityType::OnDemand {
         return None;
     }

@@ -52,11 +52,14 @@ type Selected = (Option<BTreeSet<String>>, LabelSelector);
 /// What makes two rules count the same: key, selectors, filter.
 type Identity = (usize, Vec<usize>, Option<FilterId>);
 
+/// A selector, and alternatives of required node affinity.
+type NodeTerms<'a> = (&'a BTreeMap<String, String>, &'a [Vec<Requirement>]);
+
 /// Which nodes make domains for a spread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Filter<'a> {
     /// The pod's selector and the alternatives of its required node affinity; `None` looks at no label.
-    terms: Option<(&'a BTreeMap<String, String>, &'a [Vec<Requirement>])>,
+    terms: Option<NodeTerms<'a>>,
     /// What it tolerates; `None` looks at no taint.
     pub(super) tolerations: Option<&'a [Toleration]>,
     /// Keys, by position, that a node must have.
@@ -78,6 +81,9 @@ impl Filter<'_> {
     }
 }
 
+/// By labels of a pod, the groups that count it.
+type Matched = HashMap<BTreeMap<String, String>, Rc<[GroupId]>>;
+
 /// Everything that rules count by; equal things are kept once.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
@@ -96,7 +102,7 @@ pub(super) struct Groups<'a> {
     /// By selector, the groups whose last selector it is, with all of theirs.
     of_selector: HashMap<usize, Vec<(GroupId, Vec<usize>)>>,
     /// By namespace and labels, the groups that count such a pod.
-    matched: HashMap<String, HashMap<BTreeMap<String, String>, Rc<[GroupId]>>>,
+    matched: HashMap<String, Matched>,
 }
 
 impl<'a> Groups<'a> {
