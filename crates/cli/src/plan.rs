@@ -31,7 +31,8 @@ const SOME_UNPLACED: u8 = 3;
 )]
 pub(crate) struct Args {
     /// Pods, or workloads that make pods, in YAML or JSON: a file, a folder (its *.yaml, *.yml and *.json), or `-` for the
-    /// standard input; may be repeated.
+    /// standard input; may be repeated. Claims, volumes, StorageClasses, LimitRanges, Namespaces and PriorityClasses among
+    /// them are planned with.
     #[arg(short = 'f', long = "filename", value_name = "PODS", required = true)]
     filenames: Vec<Source>,
     /// NodePools; without it, and without any in the class file, the two of the built-in example.
