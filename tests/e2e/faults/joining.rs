@@ -74,7 +74,7 @@ async fn less_memory(case: Case<'_>) -> anyhow::Result<()> {
     let claim = case.claim("less-memory", "it is there", |_| true).await?.name_any();
     case.event(&claim, "FailedConsistencyCheck", &["memory"]).await?;
     case.event(&claim, "MachineUnfit", &["5Gi of memory", "short"]).await?;
-    case.machine_ready("less-memory", "False", "NoOffering", &["m7i.large"]).await?;
+    case.machine_ready("less-memory", "False", "NoOffering", &["memory 5Gi", "at most"]).await?;
     let sold = case.until_sold_is_gone("m7i.large").await?;
     ensure!(sold.made == 1, "bought again and again: {sold:?}");
     crate::case::never(std::time::Duration::from_secs(5), "another is bought", async || {
