@@ -15,6 +15,9 @@ use crate::{Caps, Input};
 mod after;
 mod nodes;
 
+/// For so many pods the rules are worked out again where others of the plan changed what was left for them.
+const AGAIN: usize = 100;
+
 /// All there is to say about one pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
@@ -153,7 +156,8 @@ pub fn explain_all(input: &Input<'_>, plan: &Plan) -> Vec<Explanation> {
 /// Which pods a plan speaks of, by UID.
 struct Explainer<'a> {
     input: &'a Input<'a>,
-    claims: BTreeMap<&'a str, &'a PlannedClaim>,
+    /// Each with its number.
+    claims: BTreeMap<&'a str, (usize, &'a PlannedClaim)>,
     nominated: BTreeMap<&'a str, &'a str>,
     promised: BTreeMap<&'a str, &'a str>,
     unplaced: BTreeMap<&'a str, &'a Refusal>,
@@ -169,10 +173,11 @@ impl<'a> Explainer<'a> {
         let open = input.nodes.iter().filter(|node| node.open);
         let promised =
             open.flat_map(|node| node.promised.iter().map(|uid| (uid.as_str(), node.name.as_str())));
-        let of_claim = |claim: &'a PlannedClaim| claim.pods.iter().map(move |(_, uid)| (uid.as_str(), claim));
+        let of_claim =
+            |own: (usize, &'a PlannedClaim)| own.1.pods.iter().map(move |(_, uid)| (uid.as_str(), own));
         Self {
             input,
-            claims: plan.claims.iter().flat_map(of_claim).collect(),
+            claims: plan.claims.iter().enumerate().flat_map(of_claim).collect(),
             nominated: plan.nominated.iter().map(|own| (own.uid.as_str(), own.node.as_str())).collect(),
             promised: promised.collect(),
             unplaced: plan.unplaced.iter().map(|own| (own.uid.as_str(), &own.refusal)).collect(),
@@ -188,6 +193,7 @@ impl<'a> Explainer<'a> {
         let free = nodes::Free::new(existing, self.input.daemons);
         // Equal pods are worked out once.
         let mut known: Vec<(bool, Pod, Rules)> = Vec::new();
+        let mut again = 0;
         let mut explained = |pod: &'a Pod| {
             let outcome = self.outcome(pod);
             let (mut rules, mut advice) = Rules::default();
@@ -201,6 +207,12 @@ impl<'a> Explainer<'a> {
                 } else {
                     remembered(&mut known, (refused, pod), || self.rules(pass, pod))
                 };
+            }
+            if !leads_to(&rules, &outcome) && again < AGAIN {
+                again += 1;
+                if let Some(better) = self.beside_others(pod).filter(|own| leads_to(&own.0, &outcome)) {
+                    (rules, advice) = better;
+                }
             }
             let (nodes, more_nodes) = match &outcome {
                 Outcome::Place { .. } | Outcome::Deferred => (Vec::new(), 0),
@@ -219,9 +231,19 @@ impl<'a> Explainer<'a> {
         pods.map(&mut explained).collect()
     }
 
+    /// The rules as they hold once all others of the plan are where they go, for a pod with a machine of its own.
+    fn beside_others(&self, pod: &Pod) -> Option<Rules> {
+        let (number, claim) = self.claims.get(pod.uid.as_str())?;
+        let mut nodes = self.nodes.clone();
+        nodes.remove(self.input.nodes.len() + number);
+        let caps = after::without(self.caps, claim);
+        let input = Input { nodes: &nodes, caps: &caps, ..*self.input };
+        Some(self.rules(&mut Pass::new(&input), pod))
+    }
+
     fn outcome(&self, pod: &Pod) -> Outcome {
         let uid = pod.uid.as_str();
-        if let Some(claim) = self.claims.get(uid) {
+        if let Some((_, claim)) = self.claims.get(uid) {
             let others = claim.pods.iter().filter(|(_, other)| other != uid);
             return Outcome::Machine {
                 pool: claim.pool.clone(),
@@ -248,6 +270,16 @@ impl<'a> Explainer<'a> {
         }
         let Ok((shape, verdicts)) = pass.look(pod) else { return Rules::default() };
         refusal::lines(pass, &Asked::new(self.input, pod, &shape, &verdicts))
+    }
+}
+
+/// Whether the rules say why a pod that has a machine for itself has this one.
+fn leads_to(rules: &[RuleLine], outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Machine { bought, beside, .. } if beside.is_empty() => {
+            rules.last().is_none_or(|last| last.cheapest_after.as_ref() == Some(bought))
+        }
+        _ => true,
     }
 }
 

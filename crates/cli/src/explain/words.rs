@@ -96,10 +96,12 @@ fn fate(outcome: &Outcome) -> String {
 
 fn rule(line: &RuleLine) -> String {
     let after = line.cheapest_after.as_ref();
-    let asked = if line.asked.is_empty() { String::new() } else { format!(": {}", line.asked) };
+    // A rule that is called by its label says no more than what is asked of it.
+    let named = if line.asked.starts_with(&line.rule) { String::new() } else { line.rule.clone() };
+    let between = if named.is_empty() || line.asked.is_empty() { "" } else { ": " };
     let changed = after.filter(|_| line.cheapest_after != line.cheapest_before);
     let cheapest = changed.map(|after| format!("; cheapest: {}", after.offering)).unwrap_or_default();
-    row(line.left, after, line.is_dearer(), &format!("{}{asked}{cheapest}", line.rule))
+    row(line.left, after, line.is_dearer(), &format!("{named}{between}{}{cheapest}", line.asked))
 }
 
 fn row(left: usize, cheapest: Option<&Priced>, dearer: bool, words: &str) -> String {

@@ -52,3 +52,13 @@ pub(super) fn caps(caps: &Caps, plan: &Plan) -> Caps {
         ..*caps
     }
 }
+
+/// The same without one claim.
+pub(super) fn without(caps: Caps, claim: &PlannedClaim) -> Caps {
+    let price = claim.launch.price_per_hour_micro_usd.micro_usd();
+    Caps {
+        used_machines: caps.used_machines.saturating_sub(1),
+        used_micro_usd_per_hour: caps.used_micro_usd_per_hour.saturating_sub(price),
+        ..caps
+    }
+}

@@ -61,7 +61,7 @@ fn change(pass: &Pass<'_>, line: &RuleLine, removed: &Priced) -> String {
             let used = named.is_some_and(|regions| regions.is_empty() || regions.contains(region));
             (!used).then(|| format!("let ScarpenterNodeClass {} use {vendor} in {region}", ground.class.name))
         }),
-        "pool-requirements" => pools(&|ground| guilty(pass, ground, removed)),
+        "pool-requirements" => guilty(pass, removed).unwrap_or_else(|| format!("change `{}`", line.asked)),
         "default-capacity-type" => {
             format!("name {} spot in the pod or its NodePool, if it may be interrupted", label::CAPACITY_TYPE)
         }
@@ -84,12 +84,16 @@ fn change(pass: &Pass<'_>, line: &RuleLine, removed: &Priced) -> String {
     }
 }
 
-/// The requirement of a pool that an offering does not meet.
-fn guilty(pass: &Pass<'_>, ground: &Ground<'_>, removed: &Priced) -> Option<String> {
+/// The requirements that an offering does not meet, of the pool that comes nearest to taking it.
+fn guilty(pass: &Pass<'_>, removed: &Priced) -> Option<String> {
     let snapshot = pass.market.snapshot;
     let id = snapshot.find(&removed.offering)?;
-    let carried = ground.requirements.iter().filter(|(key, _)| Snapshot::carries(key));
-    let lines = carried.filter(|(key, set)| !set.allows(snapshot.offering(id).label(key).as_deref()));
-    let lines: Vec<String> = lines.map(|(key, set)| said(key, set)).collect();
-    (!lines.is_empty()).then(|| format!("widen `{}` of NodePool {}", lines.join(" and "), ground.pool.name))
+    let of_pool = |ground: &Ground<'_>| {
+        let carried = ground.requirements.iter().filter(|(key, _)| Snapshot::carries(key));
+        let lines = carried.filter(|(key, set)| !set.allows(snapshot.offering(id).label(key).as_deref()));
+        let lines: Vec<String> = lines.map(|(key, set)| said(key, set)).collect();
+        (!lines.is_empty()).then(|| (lines, ground.pool.name.clone()))
+    };
+    let (lines, pool) = pass.grounds.iter().filter_map(of_pool).min_by_key(|(lines, _)| lines.len())?;
+    Some(format!("widen `{}` of NodePool {pool}", lines.join(" and ")))
 }

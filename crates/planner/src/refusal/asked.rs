@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use scarpenter_core::label;
 use scarpenter_core::offering::Price;
 use scarpenter_core::pod::{Pod, Taint, TaintEffect, Toleration};
-use scarpenter_core::requirements::Requirements;
+use scarpenter_core::requirements::{Requirements, ValueSet};
 use scarpenter_core::resources::MICRO_USD_PER_HOUR;
 use scarpenter_core::snapshot::Snapshot;
 
-use super::Verdict;
 use super::rules::Table;
+use super::{Verdict, labels};
 use crate::ground::Ground;
 use crate::shape::{self, Shape};
 use crate::words::{self, amount, list, said};
@@ -92,6 +92,10 @@ fn each_pool(table: &Table<'_, '_>, say: impl Fn(&Ground<'_>) -> Option<String>)
 }
 
 pub(super) fn label(table: &Table<'_, '_>, key: &str) -> String {
+    // Bounds are told as they were written.
+    if table.asked.terms.iter().filter_map(|term| term.get(key)).any(ValueSet::is_bounded) {
+        return joined(labels::own_lines(table, key).into_iter(), " and ");
+    }
     joined(table.asked.terms.iter().filter_map(|term| Some(said(key, term.get(key)?))), " or ")
 }
 

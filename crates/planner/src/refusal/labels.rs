@@ -56,7 +56,7 @@ fn only(key: &str, set: &ValueSet) -> Requirements {
 }
 
 /// The pod's own lines about a key.
-fn own_lines(table: &Table<'_, '_>, key: &str) -> Vec<String> {
+pub(super) fn own_lines(table: &Table<'_, '_>, key: &str) -> Vec<String> {
     let selector = table.asked.pod.node_selector.get(key);
     let selector = selector.map(|value| format!("nodeSelector {key}: {value}"));
     let lines = table.asked.pod.required_terms.iter().flatten().filter(|line| line.key == key);

@@ -469,3 +469,42 @@ fn of_many_kinds_of_refused_pods_the_later_ones_are_told_the_same_without_counts
     let counted = plan.unplaced.iter().filter(|own| !own.refusal.removed.is_empty()).count();
     assert!((1..100).contains(&counted), "{counted}");
 }
+
+#[test]
+fn a_pod_that_others_of_its_plan_push_elsewhere_is_told_so() {
+    let spread = |name: &str| {
+        let mut out = labelled(pod(name, 1));
+        out.spread.push(scarpenter_core::topology::Spread {
+            topology_key: label::ZONE.to_owned(),
+            max_skew: 1,
+            min_domains: None,
+            selector: near(label::ZONE).selector,
+            required: true,
+            honor_affinity: true,
+            honor_taints: false,
+        });
+        selecting(out, label::CAPACITY_TYPE, "on-demand")
+    };
+    let mut world = World::new([spread("a"), spread("b")]);
+    world.classes.get_mut("default").unwrap().tenancy = Tenancy::SinglePod;
+    let explained = world.explain();
+    for explanation in &explained {
+        let Outcome::Machine { bought, .. } = &explanation.outcome else { panic!("{explanation:?}") };
+        assert_eq!(explanation.rules.last().unwrap().cheapest_after.as_ref(), Some(bought));
+    }
+    let told = |explanation: &Explanation| {
+        explanation.rules.iter().find(|line| line.rule == "spread").unwrap().asked.clone()
+    };
+    assert!(
+        explained.iter().any(|own| told(own).ends_with("matching pods by zone: r2a 1")),
+        "{:?}",
+        explained.iter().map(told).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_bound_is_told_as_it_was_written() {
+    let explanation =
+        World::new([requiring(pod("a", 1), &[(BENCHMARK, Operator::Gt, &["1500"])])]).explain_one();
+    assert_eq!(explanation.rules[0].asked, format!("{BENCHMARK} Gt [1500]"));
+}

@@ -22,7 +22,7 @@ fn each_pod_has_a_block_of_at_most_100_columns() {
         "to change (vendor): drop or widen `scarpenter.sparecores.com/vendor In [hcloud]` of the pod: it removes ",
         "to change (instance-type): drop or widen `node.kubernetes.io/instance-type In [ccx33]` of the pod: without it hcloud/",
         "default/typo: no machine (node.kubernetes.io/instancetype): ",
-        " 0 - node.kubernetes.io/instancetype: node.kubernetes.io/instancetype In [ccx33] ",
+        " 0 - node.kubernetes.io/instancetype In [ccx33] ",
     ] {
         assert!(flowing.contains(words), "{words}\n{text}");
     }
