@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use futures::future::LocalBoxFuture;
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use scarpenter_core::label;
+use serde_json::json;
 
 use super::creating::long;
 use crate::case::{Case, and, exactly, never, phase};
@@ -24,6 +27,7 @@ pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, any
         ("a delete that is not carried out is repeated", Box::pin(goes(case, "ignored", "cpx21"))),
         ("a machine that takes long to go is waited for", Box::pin(goes(case, "slow-to-go", "cpx41"))),
         ("a delete that came too often is said and repeated", Box::pin(rate_limited(case))),
+        ("a pod that a late scheduler binds to a node that is about to go runs to its end", Box::pin(late(case))),
         ("a Ready node outlives a vendor that does not show its machine", Box::pin(hidden(case))),
     ]
 }
@@ -60,5 +64,23 @@ async fn hidden(case: Case<'_>) -> anyhow::Result<()> {
     case.delete(&case.pods(), "hidden").await?;
     let sold = case.until_sold_is_gone("cx43").await?;
     ensure!(sold.made == 1, "{sold:?}");
+    Ok(())
+}
+
+/// The node goes only after the pod, though the scheduler had not heard of its taint.
+async fn late(case: Case<'_>) -> anyhow::Result<()> {
+    case.pod("early", and(exactly("vultr", "vc2-2c-4gb"), long(1))).await?;
+    case.ran("early").await?;
+    let claim = case.claim("early", "it is there", |_| true).await?.name_any();
+    let tainted = |node: &Node| {
+        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+        taints.iter().any(|taint| taint.key == label::DISRUPTED_TAINT)
+    };
+    case.until_object(&case.nodes(), &claim, "its node is tainted", tainted).await?;
+    case.pod("late", and(json!({"spec": {"nodeName": claim}}), long(4))).await?;
+    case.ran("late").await?;
+    case.until_gone(&case.claims(), &claim).await?;
+    let sold = case.sold("vc2-2c-4gb")?;
+    ensure!((sold.made, sold.gone) == (1, 1), "{sold:?}");
     Ok(())
 }
