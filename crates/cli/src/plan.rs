@@ -1,9 +1,11 @@
 //! `plan`: what would be bought for the pods of a file, offline.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use scarpenter_catalog::Catalog;
+use scarpenter_core::pod::Pod;
 use scarpenter_planner::{Caps, Explanation, Input, Lessons, Plan, Rules, Unavailable};
 
 use crate::BadInput;
@@ -69,14 +71,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let plan = inputs.plan();
     let explanations = args.explain.then(|| inputs.explain(&plan));
-    let document = || PlanDocument::new(&plan).explained(explanations.as_deref());
+    let least = inputs.lower_bound(&plan);
+    let document = || PlanDocument::new(&plan).at_least(least).explained(explanations.as_deref());
     let text = match args.output {
-        Output::Table => match &explanations {
-            None => table::render(&plan),
-            Some(explanations) => {
-                format!("{}\n{}", table::without_refusals(&plan), words::render(explanations))
+        Output::Table => {
+            let bound = table::bound(&plan, least);
+            match &explanations {
+                None => format!("{}{bound}", table::render(&plan)),
+                Some(explanations) => {
+                    format!("{}{bound}\n{}", table::without_refusals(&plan), words::render(explanations))
+                }
             }
-        },
+        }
         Output::Json => json(&document())?,
         Output::Yaml => serde_saphyr::to_string(&document()).context("write the plan as YAML")?,
     };
@@ -111,6 +117,15 @@ impl Inputs {
 
     fn explain(&self, plan: &Plan) -> Vec<Explanation> {
         self.with_input(|input| scarpenter_planner::explain_all(input, plan))
+    }
+
+    /// What machines for the pods that get one cost at least.
+    fn lower_bound(&self, plan: &Plan) -> u64 {
+        let placed: BTreeSet<&str> =
+            plan.claims.iter().flat_map(|claim| &claim.pods).map(|(_, uid)| uid.as_str()).collect();
+        let pods: Vec<Pod> =
+            self.workloads.pods.iter().filter(|pod| placed.contains(pod.uid.as_str())).cloned().collect();
+        self.with_input(|input| scarpenter_planner::lower_bound(&Input { pods: &pods, ..*input }))
     }
 
     fn with_input<T>(&self, work: impl FnOnce(&Input<'_>) -> T) -> T {

@@ -26,6 +26,9 @@ pub(super) struct PlanDocument {
     unplaced: Vec<UnplacedDocument>,
     /// What all `claims` cost together.
     total_price_per_hour_micro_usd: u64,
+    /// What machines for the same pods cost at least, whatever the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_bound_price_per_hour_micro_usd: Option<u64>,
     /// Why, for every pod by namespace and name; only with `--explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     explanations: Option<Vec<ExplanationDocument>>,
@@ -90,8 +93,15 @@ impl PlanDocument {
             claims: plan.claims.iter().map(ClaimDocument::new).collect(),
             unplaced: plan.unplaced.iter().map(UnplacedDocument::new).collect(),
             total_price_per_hour_micro_usd: prices.sum(),
+            lower_bound_price_per_hour_micro_usd: None,
             explanations: None,
         }
+    }
+
+    /// The same beside what it costs at least.
+    pub(super) fn at_least(mut self, micro_usd: u64) -> Self {
+        self.lower_bound_price_per_hour_micro_usd = Some(micro_usd);
+        self
     }
 
     /// The same with the reasons.

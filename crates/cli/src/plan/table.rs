@@ -38,8 +38,24 @@ fn whole(plan: &Plan, refused: &[String]) -> String {
     out
 }
 
+fn total(plan: &Plan) -> u64 {
+    plan.claims.iter().map(|claim| claim.launch.price_per_hour_micro_usd.micro_usd()).sum()
+}
+
+/// How far the total is from what machines for the same pods cost at least; nothing is said of a plan that buys nothing.
+pub(super) fn bound(plan: &Plan, least: u64) -> String {
+    let total = total(plan);
+    match u128::from(total).saturating_mul(100).checked_div(u128::from(least)) {
+        None => String::new(),
+        Some(100) => "no plan costs less\n".to_owned(),
+        Some(percent) => {
+            format!("no plan costs less than {}; this is {percent} % of it\n", Price::from_micro_usd(least))
+        }
+    }
+}
+
 fn sum(plan: &Plan) -> String {
-    let total: u64 = plan.claims.iter().map(|claim| claim.launch.price_per_hour_micro_usd.micro_usd()).sum();
+    let total = total(plan);
     let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
     let bought = format!(
         "{} on {}, {} together",

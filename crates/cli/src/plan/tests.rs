@@ -353,3 +353,15 @@ fn what_is_charged_beside_the_machine_is_shown() {
     let row = text.lines().find(|line| line.starts_with("  of it extras")).unwrap();
     assert!(row.ends_with(" 0.000800"), "{text}");
 }
+
+#[test]
+fn the_total_is_told_beside_what_any_plan_costs_at_least() {
+    let plan = planned(TWO);
+    let total: u64 = plan.claims.iter().map(|claim| claim.launch.price_per_hour_micro_usd.micro_usd()).sum();
+    assert_eq!(table::bound(&plan, total), "no plan costs less\n");
+    let words = table::bound(&plan, total / 2);
+    assert!(words.contains("200 %"), "{words}");
+    assert_eq!(table::bound(&Plan::default(), 0), "");
+    let document = serde_json::to_value(PlanDocument::new(&plan).at_least(7)).unwrap();
+    assert_eq!(document["lowerBoundPricePerHourMicroUsd"], 7);
+}
