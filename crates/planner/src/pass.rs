@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
 use std::rc::Rc;
 
 use scarpenter_core::pod::{Pod, Toleration};
 use scarpenter_core::pool::{Class, Pool, Tenancy};
-use scarpenter_core::requirements::{BadRequirement, Requirement};
+use scarpenter_core::requirements::BadRequirement;
 use scarpenter_core::resources::{CPU, Resources};
 use scarpenter_core::snapshot::OfferingId;
 
@@ -16,22 +15,26 @@ use crate::ground::Ground;
 use crate::market::Market;
 use crate::output::{Nomination, Plan, Refusal, Unplaced};
 use crate::places::{self, Spot};
-use crate::refusal::{self, Verdict};
-use crate::shape::{Ask, Offer, Profile, Shape, Wish};
+use crate::refusal;
+use crate::shape::{Offer, Profile, Shape};
 use crate::table::{Amounts, ClassTable, Names};
 use crate::topology::{Demand, Judgement, Reach, SpreadKeys, Topology};
-use crate::{Caps, Input, Kind, claim};
+use crate::{Input, claim};
 
+mod attempts;
+mod caps;
 mod draft;
 mod join;
+mod known;
 mod shelf;
 mod variety;
 
+use attempts::{Attempt, attempts};
+pub(crate) use caps::CapsLeft;
 pub(crate) use draft::{Draft, Passenger, Planned};
+use known::ProfileKey;
 use shelf::Shelf;
 
-/// So many shapes are remembered: equal pods come one after another.
-const SHAPES: usize = 4096;
 /// So often are pods looked at again whose place depends on pods that came after them.
 const ROUNDS: usize = 32;
 
@@ -57,23 +60,6 @@ pub(crate) struct Pass<'a> {
     cpu: Option<usize>,
 }
 
-/// What is left of the caps; `None` is not capped.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CapsLeft {
-    pub(crate) machines: Option<u64>,
-    pub(crate) micro_usd: Option<u64>,
-}
-
-/// All that decides where a pod may go, whatever its size.
-type ProfileKey<'a> = (
-    &'a BTreeMap<String, String>,
-    &'a [Vec<Requirement>],
-    Vec<(i32, &'a [Requirement])>,
-    &'a [Toleration],
-    &'a [Vec<Requirement>],
-    Option<&'a BTreeMap<Kind, String>>,
-);
-
 /// A machine that could be bought for a pod.
 struct New<'o> {
     choice: &'o Choice<'o>,
@@ -84,14 +70,6 @@ struct New<'o> {
 struct Choice<'o> {
     ground: usize,
     offer: Cow<'o, Offer>,
-}
-
-/// One way to read a pod's wishes: how many of those about other pods hold, and which of those about machines.
-struct Attempt {
-    soft: usize,
-    wishes: Range<usize>,
-    /// Whether only what is there makes domains, as for the kube-scheduler, or also what could be bought.
-    only_present: bool,
 }
 
 /// Where a pod went.
@@ -301,67 +279,6 @@ impl<'a> Pass<'a> {
         out
     }
 
-    /// Shape and demand of a pod, worked out once for equal pods.
-    fn asked(&mut self, pod: &'a Pod) -> Result<(Rc<Shape>, Option<Rc<Demand>>), BadRequirement> {
-        let demand = self.topology.demand(pod)?;
-        let profile = self.profile(pod)?;
-        let need = self.names.need(pod);
-        if let Some(shape) = self.shapes.get(&(profile.id, need.clone())) {
-            return Ok((Rc::clone(shape), demand));
-        }
-        if self.shapes.len() >= SHAPES {
-            self.shapes.clear();
-            self.reaches.clear();
-        }
-        let id = self.shapes_seen;
-        self.shapes_seen += 1;
-        let shape = Shape::new(&self.grounds, &profile, need.clone(), id);
-        let shape = Rc::new(shape);
-        self.shapes.insert((profile.id, need), Rc::clone(&shape));
-        Ok((shape, demand))
-    }
-
-    fn profile(&mut self, pod: &'a Pod) -> Result<Rc<Profile>, BadRequirement> {
-        let preferred =
-            pod.preferred_terms.iter().map(|term| (term.weight, term.requirements.as_slice())).collect();
-        let unfit = self.input.lessons.unfit.get(&pod.uid);
-        let key: ProfileKey<'a> =
-            (&pod.node_selector, &pod.required_terms, preferred, &pod.tolerations, &pod.volume_terms, unfit);
-        if let Some(profile) = self.profiles.get(&key) {
-            return Ok(Rc::clone(profile));
-        }
-        let ask =
-            Ask { input: self.input, market: &self.market, grounds: &self.grounds, spots: &self.spots, pod };
-        let profile = Rc::new(Profile::new(ask, self.profiles.len())?);
-        self.profiles.insert(key, Rc::clone(&profile));
-        Ok(profile)
-    }
-
-    /// Why a pod gets nothing, as everything stands now.
-    fn refuse(&mut self, pod: &'a Pod) -> Refusal {
-        let (shape, demand) = match self.asked(pod) {
-            Ok(asked) => asked,
-            Err(error) => return invalid(&error),
-        };
-        let reach = self.reach(&shape, demand.as_deref());
-        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &reach)).unwrap_or_default();
-        let mut memory = std::mem::take(&mut self.refusals);
-        let refusal = memory.of(self, pod, shape.id, &shape, &verdicts);
-        self.refusals = memory;
-        refusal
-    }
-
-    /// What rules about other pods leave for a pod, as everything stands now.
-    ///
-    /// # Errors
-    /// [`BadRequirement`] when the pod is malformed.
-    pub(crate) fn look(&mut self, pod: &'a Pod) -> Result<(Rc<Shape>, Vec<Verdict>), BadRequirement> {
-        let (shape, demand) = self.asked(pod)?;
-        let reach = self.reach(&shape, demand.as_deref());
-        let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &reach));
-        Ok((shape, verdicts.unwrap_or_default()))
-    }
-
     /// The cheapest machine for the pod alone, of the heaviest pools that have any.
     fn cheapest<'o>(
         &self,
@@ -428,15 +345,6 @@ impl<'a> Pass<'a> {
         self.topology.counted(ground.daemons_there(self.market.snapshot, launch))
     }
 
-    /// Domains that machines for a pod could be in, worked out once for equal pods.
-    fn reach(&mut self, shape: &Shape, demand: Option<&Demand>) -> Rc<Reach> {
-        let Some(demand) = demand else { return Rc::default() };
-        let key = (shape.id, demand.spread_over().clone());
-        let (topology, market) = (&self.topology, &self.market);
-        let reach = || Rc::new(topology.reach(market, shape, demand.spread_over()));
-        Rc::clone(self.reaches.entry(key).or_insert_with(reach))
-    }
-
     /// Makes a new claim.
     fn open(&mut self, pod: &Pod, shape: &Shape, demand: Option<&Demand>, new: &New<'_>) {
         let snapshot = self.market.snapshot;
@@ -486,60 +394,8 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// A pod's wishes, the most wanted first: those about other pods are given up one by one, then those about machines, then
-/// spreads that are wishes, then that a pool would rather not take it, and last that domains that could be bought count.
-fn attempts(wishes: &[Wish], demand: Option<&Demand>) -> Vec<Attempt> {
-    let (soft, spreads) = demand.map(Demand::wishes).unwrap_or_default();
-    let mut groups: Vec<Range<usize>> = Vec::new();
-    for group in wishes.chunk_by(|a, b| a.weight == b.weight && a.lenient == b.lenient) {
-        let start = groups.last().map_or(0, |last| last.end);
-        groups.push(start..start + group.len());
-    }
-    let lenient = groups.pop_if(|group| wishes[group.start].lenient);
-    let (Some(first), Some(last)) = (groups.first().cloned(), groups.last().cloned()) else {
-        return Vec::new();
-    };
-    let attempt =
-        |soft: usize, wishes: &Range<usize>| Attempt { soft, wishes: wishes.clone(), only_present: false };
-    let mut out: Vec<Attempt> = (spreads..=soft).rev().map(|soft| attempt(soft, &first)).collect();
-    out.extend(groups.iter().skip(1).map(|group| attempt(spreads, group)));
-    out.extend((0..spreads).rev().map(|soft| attempt(soft, &last)));
-    out.extend(lenient.iter().map(|group| attempt(0, group)));
-    if demand.is_some_and(Demand::is_spread) {
-        let bare = std::iter::once(&last).chain(&lenient);
-        out.extend(bare.map(|group| Attempt { only_present: true, ..attempt(0, group) }));
-    }
-    out
-}
-
 fn invalid(error: &BadRequirement) -> Refusal {
     refusal::plain("invalid", error.to_string())
-}
-
-impl CapsLeft {
-    fn new(caps: &Caps) -> Self {
-        Self {
-            machines: caps.max_machines.map(|most| most.saturating_sub(caps.used_machines)),
-            micro_usd: caps
-                .max_micro_usd_per_hour
-                .map(|most| most.saturating_sub(caps.used_micro_usd_per_hour)),
-        }
-    }
-
-    /// Whether one more machine of this price is allowed.
-    pub(crate) fn allow(&self, price: u64) -> bool {
-        self.machines != Some(0) && self.micro_usd.is_none_or(|left| price <= left)
-    }
-
-    pub(crate) fn reserve(&mut self, price: u64) {
-        self.machines = self.machines.map(|left| left.saturating_sub(1));
-        self.micro_usd = self.micro_usd.map(|left| left.saturating_sub(price));
-    }
-
-    pub(crate) fn give_back(&mut self, price: u64) {
-        self.machines = self.machines.map(|left| left + 1);
-        self.micro_usd = self.micro_usd.map(|left| left.saturating_add(price));
-    }
 }
 
 fn used_by(pool: &Pool, input: &Input<'_>) -> Resources {
