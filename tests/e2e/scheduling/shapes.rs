@@ -35,8 +35,9 @@ pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, any
 }
 
 async fn spread(case: Case<'_>) -> anyhow::Result<()> {
+    // Without minDomains the scheduler knows no zone but those of nodes that are there: the first would take all.
     let rule = json!({"topologySpreadConstraints": [{
-        "maxSkew": 1, "topologyKey": label::ZONE, "whenUnsatisfiable": "DoNotSchedule",
+        "maxSkew": 1, "minDomains": 3, "topologyKey": label::ZONE, "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "spread"}},
     }]});
     let nodes = deployed(case, "spread", 3, exactly("aws", "t3.medium"), rule).await?;
