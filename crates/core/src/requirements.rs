@@ -128,7 +128,7 @@ impl fmt::Display for Requirement {
 }
 
 /// What all labels of a machine may be; a key that is not named may be anything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requirements {
     by_key: BTreeMap<String, ValueSet>,
 }

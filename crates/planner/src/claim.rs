@@ -1,6 +1,7 @@
 //! What is written on a claim, and the choice for claims that users make.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use scarpenter_core::label::{self, label_value};
 use scarpenter_core::offering::{CapacityType, Launch, Price};
@@ -17,8 +18,9 @@ use crate::pass::{Draft, Pass};
 use crate::table;
 use crate::{Caps, Input, Lessons, Rules, Unavailable, tolerate};
 
-/// Most instance types that a claim lists (SCH-40).
-const MOST_TYPES: usize = 600;
+/// Most instance types that a claim lists, `minValues` aside. Karpenter lists 600 (SCH-40), and chooses among them at the
+/// launch; a claim here is bound to its offering already, and the list says what else would do.
+const MOST_TYPES: usize = 100;
 /// How many other offerings a claim names.
 const ALTERNATIVES: usize = 3;
 /// Keys that never stand in a claim's requirements.
@@ -80,8 +82,28 @@ pub fn plan_claim(input: &ClaimInput<'_>) -> Result<Launch, Box<Refusal>> {
     claim.map(|claim| claim.launch).ok_or_else(|| refused.expect("a pod without a claim has a refusal"))
 }
 
+/// What each request could be bought as, worked out once for equal ones: the first offering in stock of each type, in the
+/// order of full prices.
+#[derive(Debug, Default)]
+pub(crate) struct Menus(HashMap<(usize, Rc<Requirements>), Rc<[OfferingId]>>);
+
+impl Menus {
+    fn of(&mut self, pass: &Pass<'_>, draft: &Draft) -> Rc<[OfferingId]> {
+        let key = (draft.ground, Rc::clone(&draft.requirements));
+        let menu = || {
+            let (ground, snapshot) = (&pass.grounds[draft.ground], pass.market.snapshot);
+            let mut options = snapshot.select(&draft.requirements);
+            options.and(&ground.selection);
+            let mut menu = snapshot.first_of_types(&options, |id| pass.market.in_stock(id));
+            menu.sort_by_cached_key(|id| (ground.price(snapshot, *id), *id));
+            menu.into()
+        };
+        Rc::clone(self.0.entry(key).or_insert_with(menu))
+    }
+}
+
 /// What is written for a claim of a pass.
-pub(crate) fn planned(pass: &Pass<'_>, draft: &Draft) -> PlannedClaim {
+pub(crate) fn planned(pass: &Pass<'_>, menus: &mut Menus, draft: &Draft) -> PlannedClaim {
     let ground = &pass.grounds[draft.ground];
     let snapshot = pass.market.snapshot;
     let daemons = ground.daemons_on(snapshot, draft.launch);
@@ -93,7 +115,7 @@ pub(crate) fn planned(pass: &Pass<'_>, draft: &Draft) -> PlannedClaim {
         let extra = own.iter().map(tolerate::of);
         (pod.uid.clone(), pod.tolerated.iter().cloned().chain(extra).collect::<Vec<Toleration>>())
     });
-    let mut requirements = requirements(pass, ground, draft);
+    let mut requirements = requirements(pass, &menus.of(pass, draft), ground, draft);
     let relaxed = relax_min_values(pass, draft, &mut requirements);
     PlannedClaim {
         pool: ground.pool.name.clone(),
@@ -158,14 +180,22 @@ fn alternatives(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Alte
 }
 
 /// All that the machine must be (SCH-40, SCH-42): the cheapest types by name, capacity types, and the rest as narrowed.
-fn requirements(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Vec<Requirement> {
+fn requirements(
+    pass: &Pass<'_>,
+    menu: &[OfferingId],
+    ground: &Ground<'_>,
+    draft: &Draft,
+) -> Vec<Requirement> {
     let snapshot = pass.market.snapshot;
     let would_do = would_do(pass, ground, draft);
-    let mut cheapest = snapshot.first_of_types(&draft.options, &would_do);
-    cheapest.sort_by_key(|id| (ground.price(snapshot, *id), *id));
     let name = |id: &OfferingId| label_value(&snapshot.offering(*id).instance_type().name);
+    let wanted = draft.requirements.get(label::INSTANCE_TYPE).and_then(|set| set.min_values());
+    let most = MOST_TYPES.max(wanted.unwrap_or_default() as usize);
+    let cheapest = menu.iter().filter(|id| {
+        draft.options.types.contains(snapshot.offering(**id).type_index()) && would_do(**id)
+    });
     // What was chosen is listed even where limits passed over many that are cheaper.
-    let listed = std::iter::once(&draft.launch).chain(&cheapest).take(MOST_TYPES);
+    let listed = std::iter::once(&draft.launch).chain(cheapest).take(most);
     let types: BTreeSet<String> = listed.map(name).collect();
     let sold = |capacity: &CapacityType| {
         let of_it = |id| snapshot.offering(id).capacity_type() == *capacity;

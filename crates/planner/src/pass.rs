@@ -151,7 +151,8 @@ impl<'a> Pass<'a> {
             .map(|refusal| refusal.message.clone());
         plan.unplaced.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
         crate::packing::improve(&mut self);
-        plan.claims = self.drafts.iter().map(|draft| claim::planned(&self, draft)).collect();
+        let mut menus = claim::Menus::default();
+        plan.claims = self.drafts.iter().map(|draft| claim::planned(&self, &mut menus, draft)).collect();
         plan
     }
 

@@ -6,7 +6,7 @@ use super::{BadRequirement, Operator, Requirement};
 ///
 /// It is kept in one canonical form, so equal sets compare equal:
 /// a finite set has no bounds, excluded values lie within the bounds, bounds never cross.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ValueSet {
     /// Whether `values` are the ones left out.
     complement: bool,
