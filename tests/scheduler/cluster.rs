@@ -246,7 +246,8 @@ where
 {
     match api.create(&PostParams::default(), &parse(&object)).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-        other => Ok(drop(other?)),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
     }
 }
 

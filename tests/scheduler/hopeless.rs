@@ -57,10 +57,10 @@ pub(crate) async fn try_everything(
     let places: BTreeSet<String> = machines.iter().map(|machine| machine.name.clone()).collect();
     let by_choice: BTreeSet<String> =
         machines.iter().filter(|machine| machine.by_choice).map(|machine| machine.name.clone()).collect();
+    let none = BTreeSet::new();
     for pod in world.pods.iter().filter(|pod| refused.contains_key(&key(pod))) {
-        if names_no_capacity_type(pod) {
-            cluster.steer(&key(pod), places.difference(&by_choice).cloned());
-        }
+        let kept: &BTreeSet<String> = if names_no_capacity_type(pod) { &by_choice } else { &none };
+        cluster.steer(&key(pod), places.difference(kept).cloned().chain(world.open_nodes()));
         cluster.put_pod(pod).await?;
     }
     let verdicts = cluster.settle().await?;

@@ -59,7 +59,7 @@ use world::{Feature, World};
 /// Seeds of an ordinary run: so many, from 0.
 const SEEDS: u64 = 50;
 /// Seeds that once found something and are not among the first ones.
-const FOUND: [u64; 0] = [];
+const FOUND: [u64; 10] = [73, 91, 94, 113, 210, 213, 215, 223, 231, 233];
 
 /// Controllers that would take away nodes without a kubelet, or pods without a container.
 const LEFT_OUT: &str = "-node-lifecycle-controller,-taint-eviction-controller,-pod-garbage-collector-controller,\

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod as KubePod;
 use scarpenter_core::pod::{PodKey, Toleration};
-use scarpenter_planner::{Lessons, Plan};
+use scarpenter_planner::{Lessons, Nomination, Plan};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Verdict, key, parse};
@@ -166,11 +166,22 @@ impl<'g> Game<'g> {
     }
 
     async fn facts(&self) -> anyhow::Result<Facts> {
+        self.facts_with(&[]).await
+    }
+
+    /// As if these had already been bound where there is room for them.
+    async fn facts_with(&self, nominated: &[Nomination]) -> anyhow::Result<Facts> {
         let pods = self.cluster.pods().await?;
-        let running: Vec<KubePod> =
+        let mut running: Vec<KubePod> =
             pods.into_iter().filter(|pod| !self.waiting.contains(&key(pod))).collect();
         let own = self.world.pods.iter().map(parse::<KubePod>);
-        let waiting: Vec<KubePod> = own.filter(|pod| self.waiting.contains(&key(pod))).collect();
+        let mut waiting: Vec<KubePod> = own.filter(|pod| self.waiting.contains(&key(pod))).collect();
+        for nomination in nominated {
+            let Some(place) = waiting.iter().position(|pod| key(pod) == nomination.pod) else { continue };
+            let mut pod = waiting.remove(place);
+            pod.spec.get_or_insert_default().node_name = Some(nomination.node.clone());
+            running.push(pod);
+        }
         Ok(Facts::gather(self.world, &self.machines, &running, &waiting, &Lessons::default()))
     }
 
@@ -190,7 +201,7 @@ impl<'g> Game<'g> {
             let place = (nomination.node.clone(), nomination.tolerations.clone());
             places.insert(nomination.pod.clone(), place);
         }
-        let again = self.facts().await?.plan();
+        let again = self.facts_with(&plan.nominated).await?.plan();
         let unplaced = |plan: &Plan| -> BTreeSet<PodKey> {
             plan.unplaced.iter().map(|unplaced| unplaced.pod.clone()).collect()
         };
@@ -216,20 +227,56 @@ impl<'g> Game<'g> {
         self.cluster.remove_pods(&self.waiting).await?;
         let (planned, refused): (Vec<_>, Vec<_>) =
             facts.in_order().into_iter().partition(|pod| places.contains_key(pod));
-        for pod in planned {
-            let (node, tolerations) = &places[&pod];
-            if self.mode == Mode::Verbatim {
-                self.cluster.steer(&pod, [node.clone()]);
-            }
-            self.cluster.put_pod(&tolerating(self.object(&pod), tolerations)).await?;
-            if self.mode == Mode::Verbatim {
-                self.cluster.verdict(&pod).await?;
-            }
+        for pod in &planned {
+            self.show(pod, &places[pod]).await?;
         }
-        for pod in refused {
-            self.cluster.put_pod(self.object(&pod)).await?;
+        for pod in &refused {
+            self.cluster.steer(pod, self.open_nodes());
+            self.cluster.put_pod(self.object(pod)).await?;
         }
-        self.cluster.settle().await
+        let mut verdicts = self.cluster.settle().await?;
+        while self.mode == Mode::Verbatim && self.ask_again(&planned, places, &verdicts).await? {
+            verdicts = self.cluster.settle().await?;
+        }
+        Ok(verdicts)
+    }
+
+    async fn show(
+        &self,
+        pod: &PodKey,
+        (node, tolerations): &(String, Vec<Toleration>),
+    ) -> anyhow::Result<()> {
+        match self.mode {
+            Mode::Verbatim => self.cluster.steer(pod, [node.clone()]),
+            Mode::Free => self.cluster.steer(pod, self.open_nodes()),
+        }
+        self.cluster.put_pod(&tolerating(self.object(pod), tolerations)).await?;
+        if self.mode == Mode::Verbatim {
+            self.cluster.verdict(pod).await?;
+        }
+        Ok(())
+    }
+
+    /// Shows planned pods that were refused once more, since a verdict may be older than what it is about; whether one
+    /// of them is bound now.
+    async fn ask_again(
+        &self,
+        planned: &[PodKey],
+        places: &Places,
+        verdicts: &BTreeMap<PodKey, Verdict>,
+    ) -> anyhow::Result<bool> {
+        let mut bound = false;
+        for pod in planned.iter().filter(|pod| matches!(verdicts[*pod], Verdict::Refused(_))) {
+            self.cluster.remove_pods([pod]).await?;
+            self.show(pod, &places[pod]).await?;
+            bound |= matches!(self.cluster.verdict(pod).await?, Verdict::Bound(_));
+        }
+        Ok(bound)
+    }
+
+    fn open_nodes(&self) -> Vec<String> {
+        let machines = self.machines.iter().map(|machine| machine.name.clone());
+        self.world.open_nodes().chain(machines).collect()
     }
 
     fn object(&self, pod: &PodKey) -> &'g Value {

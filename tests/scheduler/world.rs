@@ -56,6 +56,13 @@ impl World {
         Self { market, classes, pools, daemons, nodes, bound, pods }
     }
 
+    /// Nodes of before that are not cordoned. A pod that tolerates everything may be bound to a cordoned node, too; no
+    /// plan counts on that.
+    pub(crate) fn open_nodes(&self) -> impl Iterator<Item = String> {
+        let open = self.nodes.iter().filter(|node| node["spec"]["unschedulable"] != true);
+        open.map(|node| text(&node["metadata"]["name"]))
+    }
+
     pub(crate) fn snapshot(&self) -> Snapshot {
         market::snapshot(&self.market)
     }

@@ -97,7 +97,8 @@ fn requirements(draw: &mut Draw, share: &impl Fn(u32) -> u32) -> Vec<Value> {
         add(label::VENDOR, "NotIn", owned(&[*draw.pick(&["aws", "gcp", "hcloud"])]));
     }
     if draw.chance(share(15)) {
-        add(label::INSTANCE_CPU, *draw.pick(&["Gt", "Gte", "Lt", "Lte"]), owned(&["4"]));
+        let operator = *draw.pick(&["Gt", "Gte", "Lt", "Lte"]);
+        add(label::INSTANCE_CPU, operator, owned(&["4"]));
     }
     if draw.chance(share(12)) {
         let operator = *draw.pick(&["In", "NotIn"]);
