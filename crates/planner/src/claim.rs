@@ -16,7 +16,7 @@ use crate::ground::Ground;
 use crate::output::{Alternative, PlannedClaim, Refusal};
 use crate::pass::{Draft, Pass};
 use crate::table;
-use crate::{Caps, Input, Lessons, Rules, Unavailable, tolerate};
+use crate::{Caps, Input, Kind, Lessons, Rules, Unavailable, tolerate};
 
 /// Most instance types that a claim lists, `minValues` aside. Karpenter lists 600 (SCH-40), and chooses among them at the
 /// launch; a claim here is bound to its offering already, and the list says what else would do.
@@ -121,7 +121,7 @@ pub(crate) fn planned(pass: &Pass<'_>, menus: &mut Menus, draft: &Draft) -> Plan
         pool: ground.pool.name.clone(),
         class: ground.class.name.clone(),
         pods: draft.pods.iter().map(|pod| (pod.key.clone(), pod.uid.clone())).collect(),
-        launch: launch(snapshot, draft.launch, ground),
+        launch: launch(pass, ground, draft),
         extras: Price::from_micro_usd(ground.extra(snapshot.offering(draft.launch).type_index())),
         alternatives: alternatives(pass, ground, draft),
         requirements,
@@ -135,8 +135,8 @@ pub(crate) fn planned(pass: &Pass<'_>, menus: &mut Menus, draft: &Draft) -> Plan
 }
 
 /// Binds a claim to an offering.
-fn launch(snapshot: &Snapshot, id: OfferingId, ground: &Ground<'_>) -> Launch {
-    let offering = snapshot.offering(id);
+fn launch(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Launch {
+    let offering = pass.market.snapshot.offering(draft.launch);
     let (class, instance_type) = (&ground.class, offering.instance_type());
     let mut labels = offering.labels();
     labels.insert(label::TENANCY.to_owned(), class.tenancy.label().to_owned());
@@ -144,10 +144,25 @@ fn launch(snapshot: &Snapshot, id: OfferingId, ground: &Ground<'_>) -> Launch {
         offering: offering.key(),
         zone_id: offering.place().zone_id.clone(),
         arch: instance_type.arch,
-        price_per_hour_micro_usd: Price::from_micro_usd(ground.price(snapshot, id)),
+        price_per_hour_micro_usd: Price::from_micro_usd(ground.price(pass.market.snapshot, draft.launch)),
         capacity: instance_type.capacity(class.boot_disk_gib, class.kubelet.max_pods),
-        allocatable: crate::allocatable(instance_type, class),
+        allocatable: promised(pass, ground, draft),
         labels,
+    }
+}
+
+/// What the pass counted on: the next one must not count on more while the machine is on its way.
+fn promised(pass: &Pass<'_>, ground: &Ground<'_>, draft: &Draft) -> Resources {
+    let instance_type = pass.market.snapshot.offering(draft.launch).instance_type();
+    let kind = Kind {
+        class: ground.class.name.clone(),
+        vendor: instance_type.vendor.clone(),
+        instance_type: instance_type.name.clone(),
+    };
+    match pass.input.lessons.allocatable.get(&kind) {
+        Some(learned) => learned.clone(),
+        None if draft.exact => crate::allocatable(instance_type, &ground.class),
+        None => crate::allocatable::prudent(instance_type, &ground.class),
     }
 }
 
@@ -191,9 +206,9 @@ fn requirements(
     let name = |id: &OfferingId| label_value(&snapshot.offering(*id).instance_type().name);
     let wanted = draft.requirements.get(label::INSTANCE_TYPE).and_then(|set| set.min_values());
     let most = MOST_TYPES.max(wanted.unwrap_or_default() as usize);
-    let cheapest = menu.iter().filter(|id| {
-        draft.options.types.contains(snapshot.offering(**id).type_index()) && would_do(**id)
-    });
+    let cheapest = menu
+        .iter()
+        .filter(|id| draft.options.types.contains(snapshot.offering(**id).type_index()) && would_do(**id));
     // What was chosen is listed even where limits passed over many that are cheaper.
     let listed = std::iter::once(&draft.launch).chain(cheapest).take(most);
     let types: BTreeSet<String> = listed.map(name).collect();

@@ -58,8 +58,8 @@ pub(crate) struct Judgement {
 
 #[derive(Debug)]
 enum Check {
-    /// The label is there, and so many pods at most.
-    AtMost(GroupId, u32),
+    /// The label is there, and no more pods than the skew allows.
+    AtMost(GroupId, Skew),
     /// The label is there, and a pod.
     Some(GroupId),
     /// The label is there.
@@ -68,16 +68,65 @@ enum Check {
     None(GroupId),
 }
 
+/// A spread as counts stand.
+#[derive(Clone, Copy, Debug)]
+struct Skew {
+    max: u32,
+    /// How many more pods its domain counts with the pod.
+    own: u32,
+    emptiest: Emptiest,
+}
+
+/// How many pods the emptiest domains hold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Emptiest {
+    least: u32,
+    /// How many domains hold no more than that.
+    ties: usize,
+    /// How many the emptiest of the others holds.
+    next: Option<u32>,
+    /// Whether it is that whatever happens.
+    fixed: bool,
+}
+
+impl Emptiest {
+    /// What it is once a domain that held `before` holds `after`.
+    fn once(&self, before: u32, after: u32) -> u32 {
+        if self.fixed || before > self.least || self.ties > 1 {
+            return self.least;
+        }
+        self.next.map_or(after, |next| next.min(after))
+    }
+}
+
+impl Skew {
+    /// Whether a domain that holds so many takes the pod, when `coming` daemons will be there first.
+    fn allows(&self, pods: u32, coming: u32) -> bool {
+        let there = pods.saturating_add(coming);
+        there.saturating_add(self.own) <= self.max.saturating_add(self.emptiest.once(pods, there))
+    }
+}
+
+/// What a domain holds of a group.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    pods: u32,
+    /// Daemons of the group that will be there, too.
+    coming: u32,
+    /// Pods that keep those of the group away, such daemons included.
+    owners: u32,
+}
+
 impl Judgement {
-    /// Whether a place will do; `count` says how many pods and how many that keep this one away share its domain, where it
-    /// has the label.
-    fn holds(&self, count: impl Fn(GroupId) -> Option<(u32, u32)>) -> bool {
-        let repelled = self.repelled.iter().any(|id| count(*id).is_some_and(|(_, owners)| owners > 0));
+    /// Whether a place will do; `held` says what its domain holds, where it has the label.
+    fn holds(&self, held: impl Fn(GroupId) -> Option<Held>) -> bool {
+        let repelled = self.repelled.iter().any(|id| held(*id).is_some_and(|held| held.owners > 0));
+        let pods = |id: GroupId| held(id).map(|held| held.pods.saturating_add(held.coming));
         let holds = |check: &Check| match check {
-            Check::AtMost(id, most) => count(*id).is_some_and(|(pods, _)| pods <= *most),
-            Check::Some(id) => count(*id).is_some_and(|(pods, _)| pods > 0),
-            Check::Present(id) => count(*id).is_some(),
-            Check::None(id) => count(*id).is_none_or(|(pods, _)| pods == 0),
+            Check::AtMost(id, skew) => held(*id).is_some_and(|held| skew.allows(held.pods, held.coming)),
+            Check::Some(id) => pods(*id).is_some_and(|pods| pods > 0),
+            Check::Present(id) => pods(*id).is_some(),
+            Check::None(id) => pods(*id).is_none_or(|pods| pods == 0),
         };
         !repelled && self.checks.iter().all(holds)
     }
@@ -194,12 +243,9 @@ impl<'a> Topology<'a> {
         for rule in demand.rules(soft) {
             match rule {
                 Rule::Spread { group, max_skew, min_domains, own } => {
-                    let most = self.most(*group, *max_skew, *min_domains, reach);
-                    // More than there can be, when not even an empty domain may take it.
-                    checks.push(match most.checked_sub(u32::from(*own)) {
-                        Some(most) => Check::AtMost(*group, most),
-                        None => Check::Some(*group),
-                    });
+                    let emptiest = self.emptiest(self.groups.get(*group), *min_domains, reach);
+                    checks
+                        .push(Check::AtMost(*group, Skew { max: *max_skew, own: u32::from(*own), emptiest }));
                 }
                 Rule::Near { groups, .. } if self.is_first(rule) => {
                     checks.extend(groups.iter().map(|group| Check::Present(*group)));
@@ -216,7 +262,11 @@ impl<'a> Topology<'a> {
     pub(crate) fn admits(&self, judgement: &Judgement, site: SiteId) -> bool {
         let count = |id: GroupId| {
             let group = self.groups.get(id);
-            self.sites.domain(site, group.key).map(|domain| (group.pods_in(domain), group.owners_in(domain)))
+            self.sites.domain(site, group.key).map(|domain| Held {
+                pods: group.pods_in(domain),
+                coming: 0,
+                owners: group.owners_in(domain),
+            })
         };
         judgement.holds(count)
     }
@@ -234,7 +284,7 @@ impl<'a> Topology<'a> {
             let matched = residents().filter(|resident| resident.matched.contains(&id)).count();
             let repelling = residents().filter(|resident| resident.repelled.contains(&id)).count();
             let more = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-            Some((pods.saturating_add(more(matched)), owners.saturating_add(more(repelling))))
+            Some(Held { pods, coming: more(matched), owners: owners.saturating_add(more(repelling)) })
         };
         judgement.holds(count)
     }
@@ -253,28 +303,30 @@ impl<'a> Topology<'a> {
 
     /// How many pods a domain may hold with one more.
     fn most(&self, group: GroupId, max_skew: u32, min_domains: Option<u32>, reach: &Reach) -> u32 {
-        max_skew.saturating_add(self.least(self.groups.get(group), min_domains, reach))
+        max_skew.saturating_add(self.emptiest(self.groups.get(group), min_domains, reach).least)
     }
 
-    /// How many pods the emptiest domain of a spread holds.
+    /// How many pods the emptiest domains of a spread hold.
     ///
     /// Every host may get a neighbour that is empty, so for host names it is always none.
-    fn least(&self, group: &Group, min_domains: Option<u32>, reach: &Reach) -> u32 {
+    fn emptiest(&self, group: &Group, min_domains: Option<u32>, reach: &Reach) -> Emptiest {
+        let none = Emptiest { fixed: true, ..Emptiest::default() };
         let key = self.groups.keys()[group.key];
-        let Some(filter) = group.filter.filter(|_| key != label::HOSTNAME) else { return 0 };
+        let Some(filter) = group.filter.filter(|_| key != label::HOSTNAME) else { return none };
         let is_there = |domain: &DomainId| {
             self.sites.eligible_in(filter, group.key, *domain) > 0
                 || reach.contains(key, self.sites.value(group.key, *domain))
         };
-        let mut least = u32::MAX;
-        let mut domains = 0usize;
-        for domain in (0..self.sites.known(group.key)).filter(is_there) {
-            least = least.min(group.pods_in(domain));
-            domains += 1;
-        }
         let unseen = reach.count(key, |value| self.sites.find(group.key, value).is_none());
-        let few = min_domains.is_some_and(|least| domains + unseen < least as usize);
-        if few || unseen > 0 || domains == 0 { 0 } else { least }
+        let seen = (0..self.sites.known(group.key)).filter(is_there).map(|domain| group.pods_in(domain));
+        let mut counts: Vec<u32> = seen.chain(std::iter::repeat_n(0, unseen)).collect();
+        counts.sort_unstable();
+        let Some(least) = counts.first().copied() else { return Emptiest::default() };
+        if min_domains.is_some_and(|wanted| counts.len() < wanted as usize) {
+            return none;
+        }
+        let ties = counts.iter().take_while(|count| **count == least).count();
+        Emptiest { least, ties, next: counts.get(ties).copied(), fixed: false }
     }
 
     /// What the rules leave of each label for a machine that is bought for the pod; `None` when no machine will do.

@@ -316,3 +316,14 @@ fn a_label_that_the_pool_leaves_open_is_one_value_for_all_pods_of_a_machine() {
     let of = |name: &str| plan.claims.iter().find(|claim| claim.pods.iter().any(|(key, _)| key.name == name));
     assert_eq!(of("a").unwrap().labels["shelf"], "b", "{:#?}", plan.claims);
 }
+
+#[test]
+fn daemons_of_the_only_domain_raise_its_minimum_with_its_count() {
+    let daemons = ["d", "e"].map(|name| Daemon { pod: labelled(pod(name, 0), "web") });
+    let mut world = World::new(replicas(1, "web", |pod| {
+        pod.spread = vec![spread(label::REGION, "web", 2)];
+        pod.node_selector.insert(label::REGION.to_owned(), "r1".to_owned());
+    }));
+    world.daemons = daemons.into();
+    assert_eq!(world.plan().claims.len(), 1, "2 daemons and 1 pod against 2 daemons");
+}
