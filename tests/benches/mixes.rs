@@ -31,7 +31,7 @@ const RATES: [(&str, f64); 2] = [("EUR", 1.10), ("CNY", 0.14)];
 const MIXED: usize = 10_000;
 const MIXED_BAR: Duration = Duration::from_secs(2);
 const MEMORY_BAR_KIB: u64 = 200 * 1024;
-const PLAIN: [(usize, usize); 3] = [(1_000, 11), (10_000, 5), (100_000, 3)];
+const PLAIN: [(usize, usize); 3] = [(1_000, 5), (10_000, 3), (100_000, 1)];
 /// By so much the cost of a pod a log n may differ from the row before by the machine's own unrest.
 const GROWTH_BAR: f64 = 1.25;
 const HOPELESS: usize = 2_000;
