@@ -314,10 +314,10 @@ impl<'a> Pass<'a> {
         }
         let snapshot = self.market.snapshot;
         ground.first(snapshot, &offer.selection, |id| {
-            self.market.in_stock(id)
+            ground.has_room(snapshot, id, need, exact)
+                && self.market.in_stock(id)
                 && self.caps.allow(ground.price(snapshot, id))
                 && ground.limits_allow(snapshot, id)
-                && ground.has_room(snapshot, id, need, exact)
                 && judgement.is_none_or(|judgement| self.would_take(judgement, ground, offer, id))
         })
     }

@@ -27,7 +27,10 @@ pub(super) fn cases(case: Case<'_>) -> Vec<(&'static str, LocalBoxFuture<'_, any
         ("a delete that is not carried out is repeated", Box::pin(goes(case, "ignored", "cpx21"))),
         ("a machine that takes long to go is waited for", Box::pin(goes(case, "slow-to-go", "cpx41"))),
         ("a delete that came too often is said and repeated", Box::pin(rate_limited(case))),
-        ("a pod that a late scheduler binds to a node that is about to go runs to its end", Box::pin(late(case))),
+        (
+            "a pod that a late scheduler binds to a node that is about to go runs to its end",
+            Box::pin(late(case)),
+        ),
         ("a Ready node outlives a vendor that does not show its machine", Box::pin(hidden(case))),
     ]
 }

@@ -143,13 +143,13 @@ impl Pass<'_> {
             let mut rows = ground.left.iter().zip(&before).zip(&more);
             rows.all(|((left, before), more)| *left == i64::MAX || *more <= left.saturating_add(*before))
         };
-        let residents = self.residents(ground, draft.launch);
+        let beside = self.topology.has_residents().then(|| self.residents(ground, draft.launch));
         let launch = ground.first(snapshot, options, |id| {
-            self.market.in_stock(id)
-                && self.residents(ground, id) == residents
+            ground.has_room(snapshot, id, &change.need, exact)
+                && self.market.in_stock(id)
                 && self.caps.micro_usd.is_none_or(|left| price(id) <= left.saturating_add(old))
-                && ground.has_room(snapshot, id, &change.need, exact)
                 && within(id)
+                && beside.as_ref().is_none_or(|beside| self.residents(ground, id) == *beside)
         })?;
         change.launch = launch;
         let change = self.varied(draft, change)?;
