@@ -31,8 +31,12 @@ async fn each_pod(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
     namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
     let pods = Api::<Pod>::namespaced(client, NAMESPACE);
     account(&plane).await?;
-    create(&pods, "exact", &json!({KEY: "yes", "node.kubernetes.io/instance-type": "ccx33"})).await?;
-    create(&pods, "typo", &json!({KEY: "yes", "node.kubernetes.io/instancetype": "ccx33"})).await?;
+    // A key of ours, since other trials bring somebody else's NodePools at the same time.
+    let vendor = scarpenter_core::label::VENDOR;
+    let exact = json!({KEY: "yes", vendor: "hcloud", "node.kubernetes.io/instance-type": "ccx33"});
+    create(&pods, "exact", &exact).await?;
+    let typo = json!({KEY: "yes", vendor: "hcloud", "node.kubernetes.io/instancetype": "ccx33"});
+    create(&pods, "typo", &typo).await?;
     for name in ["exact", "typo"] {
         let refused = await_condition(pods.clone(), name, |pod: Option<&Pod>| {
             pod.is_some_and(scarpenter_api::pod::is_provisionable)

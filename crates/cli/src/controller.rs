@@ -142,6 +142,7 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
             respect_preferences: args.preference_policy == PreferencePolicy::Respect,
             strict_min_values: args.min_values_policy == MinValuesPolicy::Strict,
             most_pods: usize::try_from(args.pods_per_pass).unwrap_or(usize::MAX),
+            ..Rules::default()
         },
         unfit_after: args.unfit_after,
         max_machines: args.max_machines,

@@ -140,7 +140,7 @@ impl Inputs {
             caps: &self.caps,
             namespaces: &self.workloads.namespaces,
             lessons: &Lessons::default(),
-            rules: Rules { most_pods: usize::MAX, ..Rules::default() },
+            rules: Rules { most_pods: usize::MAX, most_refusals: usize::MAX, ..Rules::default() },
             now: 0,
         })
     }

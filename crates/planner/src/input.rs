@@ -71,12 +71,15 @@ pub struct Rules {
     pub strict_min_values: bool,
     /// So many pods are looked at in one pass; the others are left for the next.
     pub most_pods: usize,
+    /// So many kinds of pods are refused in one pass, since words cost more than machines; further ones that get nothing
+    /// are left for the next. All that can be placed are.
+    pub most_refusals: usize,
 }
 
 impl Default for Rules {
-    /// As Karpenter: respect, strict; 10,000 pods a pass.
+    /// As Karpenter: respect, strict; 10,000 pods and 256 kinds of refused ones a pass.
     fn default() -> Self {
-        Self { respect_preferences: true, strict_min_values: true, most_pods: 10_000 }
+        Self { respect_preferences: true, strict_min_values: true, most_pods: 10_000, most_refusals: 256 }
     }
 }
 

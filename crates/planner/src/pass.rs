@@ -85,6 +85,8 @@ enum Stuck {
     Refused(Box<Refusal>),
     /// Others that are placed later may change that.
     Waits,
+    /// Enough was refused in this pass.
+    Left,
 }
 
 impl<'a> Pass<'a> {
@@ -141,8 +143,12 @@ impl<'a> Pass<'a> {
             }
         }
         for pod in queue {
-            let refusal = self.refuse(pod);
-            plan.unplaced.push(Unplaced { pod: pod.key.clone(), uid: pod.uid.clone(), refusal });
+            match self.refuse(pod) {
+                Some(refusal) => {
+                    plan.unplaced.push(Unplaced { pod: pod.key.clone(), uid: pod.uid.clone(), refusal });
+                }
+                None => plan.deferred += 1,
+            }
         }
         let capped = plan.unplaced.iter().map(|unplaced| &unplaced.refusal);
         plan.capped = capped
@@ -173,6 +179,7 @@ impl<'a> Pass<'a> {
                     refusal: *refusal,
                 });
             }
+            Err(Stuck::Left) => plan.deferred += 1,
             Err(Stuck::Waits) => return true,
         }
         false
@@ -214,7 +221,7 @@ impl<'a> Pass<'a> {
         if demand.is_some_and(|demand| demand.waits_for_others()) {
             return Err(Stuck::Waits);
         }
-        let refusal = self.refuse(pod);
+        let Some(refusal) = self.refuse(pod) else { return Err(Stuck::Left) };
         // A machine that grows for another pod may have room for this one in the end.
         let bound = ["limits", "caps"].contains(&refusal.reason.as_str());
         Err(if bound { Stuck::Waits } else { Stuck::Refused(Box::new(refusal)) })

@@ -62,7 +62,7 @@ impl Facts {
             caps: &self.caps,
             namespaces: &self.namespaces,
             lessons: &Lessons::default(),
-            rules: Rules { most_pods: usize::MAX, ..Rules::default() },
+            rules: Rules { most_pods: usize::MAX, most_refusals: usize::MAX, ..Rules::default() },
             now: self.now,
         };
         scarpenter_planner::explain(&input, pod)

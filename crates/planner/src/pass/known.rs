@@ -63,18 +63,21 @@ impl<'a> Pass<'a> {
         Ok(profile)
     }
 
-    /// Why a pod gets nothing, as everything stands now.
-    pub(super) fn refuse(&mut self, pod: &'a Pod) -> Refusal {
+    /// Why a pod gets nothing, as everything stands now; `None` when enough was refused in this pass.
+    pub(super) fn refuse(&mut self, pod: &'a Pod) -> Option<Refusal> {
         let (shape, demand) = match self.asked(pod) {
             Ok(asked) => asked,
-            Err(error) => return invalid(&error),
+            Err(error) => return Some(invalid(&error)),
         };
+        if self.refusals.is_full_for(shape.id, self.input.rules.most_refusals) {
+            return None;
+        }
         let reach = self.reach(&shape, demand.as_deref());
         let verdicts = demand.map(|demand| self.topology.verdicts(&demand, &reach)).unwrap_or_default();
         let mut memory = std::mem::take(&mut self.refusals);
         let refusal = memory.of(self, pod, shape.id, &shape, &verdicts);
         self.refusals = memory;
-        refusal
+        Some(refusal)
     }
 
     /// What rules about other pods leave for a pod, as everything stands now.

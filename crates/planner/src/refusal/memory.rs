@@ -51,6 +51,13 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// Whether so many kinds of pods were refused, and this is none of them.
+    pub(crate) fn is_full_for(&self, shape_id: usize, most: usize) -> bool {
+        self.known.len() >= most && !self.known.contains_key(&shape_id)
+    }
+}
+
 impl Remembered {
     /// Rules before the limits do not change while a pass goes on, but for those about other pods.
     fn holds(&self, room: &[i64], verdicts: &[Verdict]) -> bool {

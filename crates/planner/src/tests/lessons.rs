@@ -151,3 +151,14 @@ fn a_node_attaches_no_more_volumes_than_its_driver_can() {
     world.nodes[0].attach_limits = BTreeMap::from([("d".to_owned(), 3)]);
     assert_eq!(world.plan().nominated.len(), 1);
 }
+
+#[test]
+fn however_many_are_hopeless_a_pass_places_all_that_can_be_and_words_only_so_many() {
+    let hopeless =
+        (0..20).map(|n| selecting(pod(&format!("h{n:02}"), 4), label::INSTANCE_TYPE, &format!("x{n}")));
+    let mut world = World::new(hopeless.chain([pod("good", 1)]));
+    world.rules.most_refusals = 5;
+    let plan = world.plan();
+    assert_eq!(plan.claims.iter().map(|claim| claim.pods.len()).sum::<usize>(), 1);
+    assert_eq!((plan.unplaced.len(), plan.deferred), (5, 15));
+}
