@@ -148,7 +148,7 @@ fn hopeless(snapshot: &Snapshot) -> Vec<Held> {
     );
     println!("and when those are known from the pass before: {again:.1?}");
     let placed = [&plan, &known].iter().all(|plan| {
-        plan.unplaced.len() == HOPELESS
+        plan.unplaced.len() + plan.deferred == HOPELESS
             && plan.claims.iter().map(|claim| claim.pods.len()).sum::<usize>() == GOOD
     });
     vec![

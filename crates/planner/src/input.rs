@@ -77,9 +77,9 @@ pub struct Rules {
 }
 
 impl Default for Rules {
-    /// As Karpenter: respect, strict; 10,000 pods and 256 kinds of refused ones a pass.
+    /// As Karpenter: respect, strict; 10,000 pods and 128 kinds of refused ones a pass.
     fn default() -> Self {
-        Self { respect_preferences: true, strict_min_values: true, most_pods: 10_000, most_refusals: 256 }
+        Self { respect_preferences: true, strict_min_values: true, most_pods: 10_000, most_refusals: 128 }
     }
 }
 

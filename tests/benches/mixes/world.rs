@@ -55,7 +55,7 @@ impl<'a> World<'a> {
             caps: &Caps::default(),
             namespaces: &Namespaces::new(),
             lessons: &self.lessons,
-            rules: Rules { most_pods: usize::MAX, most_refusals: usize::MAX, ..Rules::default() },
+            rules: Rules { most_pods: usize::MAX, ..Rules::default() },
             now: 0,
         })
     }
