@@ -39,7 +39,7 @@ pub(crate) async fn run(context: Arc<Context>) {
     loop {
         heal(&context, &under_way).await;
         tokio::time::sleep(EVERY).await;
-        let (nodes, budgets) = facts(&context);
+        let (nodes, budgets) = facts(&context, &under_way);
         let verdict = empties.look(&nodes, &budgets, context.settings.validation_delay, clock::now());
         mark(&context, &verdict.consolidatable).await;
         begin(&context, verdict.disrupt, &mut under_way).await;
@@ -112,7 +112,7 @@ async fn heal(context: &Context, under_way: &UnderWay) {
 }
 
 /// Nodes that are empty now, and what each pool's budgets leave.
-fn facts(context: &Context) -> (Vec<EmptyNode>, BTreeMap<String, u32>) {
+fn facts(context: &Context, under_way: &UnderWay) -> (Vec<EmptyNode>, BTreeMap<String, u32>) {
     let view = context.view();
     let mut nodes = Vec::new();
     let mut budgets = BTreeMap::new();
@@ -124,6 +124,7 @@ fn facts(context: &Context) -> (Vec<EmptyNode>, BTreeMap<String, u32>) {
             claim: record.claim.uid.clone(),
             pool: pool.name_any(),
             consolidate_after: pool.consolidate_after(),
+            going: under_way.contains_key(&record.claim.uid),
         });
     }
     (nodes, budgets)
@@ -164,10 +165,13 @@ fn is_empty(view: &View, record: &ClaimRecord, kept_for: Duration) -> bool {
     }
     let mut nodes = view.nodes_of(&claim.uid);
     let (Some(node), None) = (nodes.next(), nodes.next()) else { return false };
-    let protected = node.annotations.get(label::DO_NOT_DISRUPT).is_some_and(|value| value == "true");
     let occupied = view.pods_on(&node.name).any(|pod| pod.occupies);
     let expected = || is_young(record, kept_for) && view.is_awaited(record);
-    node.is_initialized() && !node.deleting && !protected && !occupied && !expected()
+    node.is_initialized() && !node.deleting && !is_protected(node) && !occupied && !expected()
+}
+
+fn is_protected(node: &NodeRecord) -> bool {
+    node.annotations.get(label::DO_NOT_DISRUPT).is_some_and(|value| value == "true")
 }
 
 /// A machine does not count as empty while it may still be for the pods that it was bought for. That the promise to a
@@ -210,8 +214,13 @@ async fn disrupt(context: &Context, claim: &ClaimUid) -> Result<bool, Error> {
     let in_use = |object: &&Pod| {
         !pod::is_terminal(object) && !pod::is_daemon(object) || pod::protection(object, now).is_active()
     };
-    if let Some(busy) = pods.iter().find(in_use) {
-        let note = format!("pod {}/{} is on it", busy.namespace().unwrap_or_default(), busy.name_any());
+    let busy = pods.iter().find(in_use);
+    let busy =
+        busy.map(|busy| format!("pod {}/{} is on it", busy.namespace().unwrap_or_default(), busy.name_any()));
+    // Somebody may have said hands off while the taint grew old.
+    let protected = context.view().node(&name).is_some_and(is_protected);
+    let protected = protected.then(|| format!("node {name} has annotation {}", label::DO_NOT_DISRUPT));
+    if let Some(note) = busy.or(protected) {
         let blocked = event::DISRUPTION_BLOCKED;
         context.events.publish(&context.client, &*record.object, Severity::Normal, blocked, &note).await;
         spare(context, &record, &name).await?;

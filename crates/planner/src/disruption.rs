@@ -18,6 +18,8 @@ pub struct EmptyNode {
     pub pool: String,
     /// The pool's `consolidateAfter`; `None` is never.
     pub consolidate_after: Option<Duration>,
+    /// Whether it was told to go already, and only waits for that: the budgets count it as going.
+    pub going: bool,
 }
 
 /// What one look says.
@@ -59,6 +61,9 @@ impl Empties {
                 continue;
             }
             out.consolidatable.insert(node.claim.clone());
+            if node.going {
+                continue;
+            }
             let Some(room) = left.get_mut(&node.pool).filter(|room| **room > 0) else { continue };
             *room -= 1;
             let first = self.chosen.get(&node.claim).copied().unwrap_or(now);
@@ -89,7 +94,7 @@ mod tests {
     }
 
     fn node(name: &str) -> EmptyNode {
-        EmptyNode { claim: name.into(), pool: "p".to_owned(), consolidate_after: Some(AFTER) }
+        EmptyNode { claim: name.into(), pool: "p".to_owned(), consolidate_after: Some(AFTER), going: false }
     }
 
     fn room(nodes: u32) -> BTreeMap<String, u32> {
@@ -125,6 +130,18 @@ mod tests {
         let verdict = empties.look(&nodes, &room(1), Duration::ZERO, at(5));
         assert_eq!((verdict.consolidatable.len(), verdict.disrupt.len()), (2, 1));
         assert!(empties.look(&nodes, &room(0), Duration::ZERO, at(6)).disrupt.is_empty());
+    }
+
+    #[test]
+    fn a_node_that_is_going_already_takes_no_room_from_the_next() {
+        let mut empties = Empties::default();
+        let mut nodes = [node("a"), node("b")];
+        empties.look(&nodes, &room(1), Duration::ZERO, at(0));
+        assert_eq!(empties.look(&nodes, &room(1), Duration::ZERO, at(5)).disrupt, [ClaimUid::from("a")]);
+        nodes[0].going = true;
+        let verdict = empties.look(&nodes, &room(1), Duration::ZERO, at(6));
+        assert_eq!(verdict.disrupt, [ClaimUid::from("b")], "the budget counted the first as gone");
+        assert_eq!(verdict.consolidatable.len(), 2);
     }
 
     #[test]

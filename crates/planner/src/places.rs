@@ -33,8 +33,8 @@ pub(crate) fn spots<'a>(names: &Names, nodes: &'a [Node], daemons: &[Daemon]) ->
     open.into_iter().filter_map(spot).collect()
 }
 
-/// What is free of a node once all its daemons run; `None` when it holds more than it has.
-fn free(names: &Names, node: &Node, daemons: &[Daemon]) -> Option<Amounts> {
+/// Resources that are free of a node once all its daemons run; below 0 where it holds more than it has.
+pub(crate) fn free_resources(node: &Node, daemons: &[Daemon]) -> Resources {
     let mut coming = Resources::new();
     for daemon in daemons.iter().filter(|daemon| runs_on(&daemon.pod, node)) {
         coming.add(&daemon.pod.requests);
@@ -45,6 +45,12 @@ fn free(names: &Names, node: &Node, daemons: &[Daemon]) -> Option<Amounts> {
     for (name, amount) in coming.iter().filter(|(_, amount)| *amount > 0) {
         free.set(name, free.get(name) - amount);
     }
+    free
+}
+
+/// All that is free of a node once all its daemons run; `None` when it holds more than it has.
+fn free(names: &Names, node: &Node, daemons: &[Daemon]) -> Option<Amounts> {
+    let free = free_resources(node, daemons);
     if free.iter().any(|(_, amount)| amount < 0) {
         return None;
     }

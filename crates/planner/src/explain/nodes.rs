@@ -7,6 +7,7 @@ use scarpenter_core::requirements::{Requirement, Requirements};
 use scarpenter_core::resources::Resources;
 
 use super::NodeRefusal;
+use crate::places::{free_resources, runs_on};
 use crate::words::{amount, said};
 use crate::{Input, tolerate};
 
@@ -20,7 +21,7 @@ pub(super) struct Free<'n> {
 
 impl<'n> Free<'n> {
     pub(super) fn new(nodes: &'n [Node], daemons: &[Daemon]) -> Self {
-        Self { nodes: nodes.iter().map(|node| (node, free(node, daemons))).collect() }
+        Self { nodes: nodes.iter().map(|node| (node, free_resources(node, daemons))).collect() }
     }
 
     /// Why the nodes did not take the pod: those that came nearest, and how many more.
@@ -148,28 +149,4 @@ fn attachments(node: &Node, pod: &Pod) -> Option<String> {
         let most = usize::try_from(*most).unwrap_or(usize::MAX);
         (asks && volumes.len() > most).then(|| format!("{driver} can attach only {most} volumes there"))
     })
-}
-
-/// What is free of a node once all its daemons run.
-fn free(node: &Node, daemons: &[Daemon]) -> Resources {
-    let mut coming = Resources::new();
-    for daemon in daemons.iter().filter(|daemon| runs_on(&daemon.pod, node)) {
-        coming.add(&daemon.pod.requests);
-    }
-    coming.subtract(&node.daemon_requested);
-    let mut free = node.allocatable.clone();
-    free.subtract(&node.requested);
-    for (name, amount) in coming.iter().filter(|(_, amount)| *amount > 0) {
-        free.set(name, free.get(name) - amount);
-    }
-    free
-}
-
-fn runs_on(daemon: &Pod, node: &Node) -> bool {
-    let matches = |term: &Vec<Requirement>| {
-        Requirements::from_list(term).is_ok_and(|term| term.match_labels(&node.labels))
-    };
-    untolerated(&node.taints, &daemon.tolerations, false).is_none()
-        && Requirements::from_labels(&daemon.node_selector).match_labels(&node.labels)
-        && (daemon.required_terms.is_empty() || daemon.required_terms.iter().any(matches))
 }
