@@ -22,8 +22,7 @@ impl View {
     /// A claim counts from its creation with what it was bought with, until its node takes over.
     #[must_use]
     pub fn places(&self) -> Vec<Node> {
-        let waiting: Waiting<'_> =
-            self.pods.pending().map(|record| (record.pod.uid.as_str(), record)).collect();
+        let waiting = self.waiting();
         let mut claimed = BTreeSet::new();
         let mut out = Vec::new();
         for node in self.nodes.values() {
@@ -45,6 +44,17 @@ impl View {
             }
         }
         out
+    }
+
+    /// One node that exists, as [`View::places`] gives it.
+    #[must_use]
+    pub fn place(&self, node: &str) -> Option<Node> {
+        let node = self.nodes.get(node)?;
+        Some(self.present(node, self.claim_of_node(node), &self.waiting()))
+    }
+
+    fn waiting(&self) -> Waiting<'_> {
+        self.pods.pending().map(|record| (record.pod.uid.as_str(), record)).collect()
     }
 
     fn present(&self, node: &NodeRecord, claim: Option<&ClaimRecord>, waiting: &Waiting<'_>) -> Node {

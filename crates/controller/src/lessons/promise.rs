@@ -14,7 +14,7 @@ use scarpenter_api::{condition, event};
 use scarpenter_core::label;
 use scarpenter_core::lifecycle::Time;
 use scarpenter_core::pod::{HostPort, Pod};
-use scarpenter_index::ClaimRecord;
+use scarpenter_index::{ClaimRecord, View};
 use serde_json::json;
 
 use super::gap::{Gap, gap};
@@ -58,6 +58,28 @@ pub(crate) fn longest(patience: Duration) -> Duration {
     patience * LONGEST + 10 * EVERY
 }
 
+/// Ends promises that a machine can never keep, before its node counts as fit for use: only from then on are such pods
+/// planned anew, and one that is bound elsewhere is no longer told anything.
+pub(crate) async fn first_look(context: &Context, record: &ClaimRecord) {
+    for broken in lasting(context, record) {
+        if let Err(error) = end(context, &broken).await {
+            tracing::debug!(claim = broken.record.claim.name, error = %chain(&error), "promise not ended yet");
+        }
+    }
+}
+
+fn lasting(context: &Context, record: &ClaimRecord) -> Vec<Broken> {
+    let view = context.view();
+    let waiting = waiting(&view, &record.pods.iter().map(String::as_str).collect());
+    let Some(node) = view.place(&record.claim.name) else { return Vec::new() };
+    let ports = daemon_ports(&view, &node.name);
+    let broken = waiting.into_values().filter_map(|pod| {
+        let gap = gap(&pod, &node, &ports).filter(|gap| gap.lasting)?;
+        Some(Broken { record: record.clone(), pod, words: Some(gap.words) })
+    });
+    broken.collect()
+}
+
 fn broken(context: &Context) -> Vec<Broken> {
     let view = context.view();
     let made = || {
@@ -65,12 +87,11 @@ fn broken(context: &Context) -> Vec<Broken> {
             record.claim.initialized && record.claim.deleted.is_none() && !record.pods.is_empty()
         })
     };
-    let promised: BTreeSet<&str> = made().flat_map(|record| record.pods.iter().map(String::as_str)).collect();
-    if !view.pending_uids().any(|uid| promised.contains(uid)) {
+    let promised = made().flat_map(|record| record.pods.iter().map(String::as_str)).collect();
+    let waiting = waiting(&view, &promised);
+    if waiting.is_empty() {
         return Vec::new();
     }
-    let waiting = view.pending().into_iter().filter(|pod| promised.contains(pod.uid.as_str()));
-    let waiting: BTreeMap<String, Pod> = waiting.map(|pod| (pod.uid.clone(), pod)).collect();
     let places = view.places();
     let places: BTreeMap<&str, _> = places.iter().map(|node| (node.name.as_str(), node)).collect();
     let quiet = context.quiet();
@@ -81,8 +102,7 @@ fn broken(context: &Context) -> Vec<Broken> {
             continue;
         }
         let since = since_initialized(record);
-        let daemons = view.pods_on(&node.name).filter(|own| own.stays_with_node && !own.terminal);
-        let ports: Vec<HostPort> = daemons.flat_map(|own| own.pod.host_ports.iter().cloned()).collect();
+        let ports = daemon_ports(&view, &node.name);
         for pod in record.pods.iter().filter_map(|uid| waiting.get(uid)) {
             let has_room = node.promised.contains(&pod.uid);
             let verdict = judge(gap(pod, node, &ports), has_room, since, quiet, context.settings.unfit_after);
@@ -92,6 +112,20 @@ fn broken(context: &Context) -> Vec<Broken> {
         }
     }
     out
+}
+
+/// Those of the pods that still want a machine, by UID.
+fn waiting(view: &View, promised: &BTreeSet<&str>) -> BTreeMap<String, Pod> {
+    if !view.pending_uids().any(|uid| promised.contains(uid)) {
+        return BTreeMap::new();
+    }
+    let waiting = view.pending().into_iter().filter(|pod| promised.contains(pod.uid.as_str()));
+    waiting.map(|pod| (pod.uid.clone(), pod)).collect()
+}
+
+fn daemon_ports(view: &View, node: &str) -> Vec<HostPort> {
+    let daemons = view.pods_on(node).filter(|own| own.stays_with_node && !own.terminal);
+    daemons.flat_map(|own| own.pod.host_ports.iter().cloned()).collect()
 }
 
 fn since_initialized(record: &ClaimRecord) -> Duration {

@@ -161,6 +161,7 @@ pub(crate) async fn initialize(context: &Context, record: &ClaimRecord) -> Resul
     let found = context.view().node(&name).map(|node| node.allocatable.clone()).unwrap_or_default();
     // Before pods are planned on what the node shows.
     lessons::learn(context, record, &found);
+    lessons::promise::first_look(context, record).await;
     let patch = json!({"metadata": {"labels": {label::INITIALIZED: "true"}}});
     let written = api
         .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
