@@ -16,15 +16,25 @@ use crate::event::Severity;
 use crate::vendors::Slot;
 use crate::{clock, join, user_claim};
 
-/// First create: join material, then `attempt`, then the call, without looking first.
+/// First create: join material and `attempt` at the same time, then the call, without looking first.
 pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
     check(record)?;
     let Some(launch) = record.claim.launch.clone() else {
         return user_claim::plan(context, record).await;
     };
     let (slot, class) = parties(context, record, &launch)?;
-    let material =
-        join::ensure(context, record, &launch, &class).await.map_err(|error| Error::Join(Box::new(error)))?;
+    let (material, attempted) =
+        tokio::join!(join::ensure(context, record, &launch, &class), attempt(context, record));
+    let record = &attempted?;
+    let material = match material {
+        Ok(material) => material,
+        Err(error) => {
+            // Nothing was sent, so nobody has to wait until it has settled.
+            let undone = json!({label::ATTEMPT: null});
+            patch::annotate(context, record, "take back the attempt", undone).await?;
+            return Err(Error::Join(Box::new(error)));
+        }
+    };
     if let Some(capabilities) = slot.capabilities()
         && !capabilities.user_data_limit.takes(material.user_data.len())
     {
@@ -48,8 +58,7 @@ pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Ne
         )
         .await;
     }
-    let record = attempt(context, record).await?;
-    send(context, &record, &launch, slot, &class, material.user_data).await
+    send(context, record, &launch, slot, &class, material.user_data).await
 }
 
 /// A later create: the latest has settled without a recorded answer, so look first.

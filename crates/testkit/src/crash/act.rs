@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rand::Rng;
+use rand::seq::SliceRandom;
 use scarpenter_core::lifecycle::{
     Claim, Limits, MachineSeen, NodeFacts, NodeSeen, Seen, Step, Time, WaitReason, may_send, next_step,
 };
@@ -191,10 +192,16 @@ impl World {
     }
 
     /// A step as the effects that the controller has, in its order.
-    fn effects(&self, step: &Step, claim: &Claim) -> VecDeque<Effect> {
+    fn effects(&mut self, step: &Step, claim: &Claim) -> VecDeque<Effect> {
         let mut effects = match step {
             Step::Hold => vec![Effect::Hold],
-            Step::Launch => vec![Effect::MakeSecret, Effect::MakeToken, Effect::Attempt, Effect::Send],
+            Step::Launch => {
+                // The first three are asked for at once.
+                let mut effects = vec![Effect::MakeSecret, Effect::MakeToken, Effect::Attempt];
+                effects.shuffle(&mut self.rng);
+                effects.push(Effect::Send);
+                effects
+            }
             Step::Create => vec![Effect::Attempt, Effect::Find, Effect::Send],
             // The Secret goes before the condition comes, for nobody looks for it after.
             Step::Register => {
