@@ -16,7 +16,7 @@ use crate::duration::GoDuration;
 mod convert;
 mod join;
 
-pub use join::{CaCertificate, ConfigMapKey, DeadMan, Join, JoinMethod, Kubelet};
+pub use join::{CaCertificate, ConfigMapKey, DeadMan, Firewall, Join, JoinMethod, Kubelet};
 
 /// API group of the class, and of everything else that is only ours.
 pub const GROUP: &str = "scarpenter.sparecores.com";
@@ -58,13 +58,12 @@ pub struct ScarpenterNodeClassSpec {
     #[serde(default)]
     pub join: Join,
     /// Mesh network that machines join first; absent: they reach the API server directly.
-    /// Not supported yet: a class that has it is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<Mesh>,
     /// Whether a machine takes many pods or one, ever.
     #[serde(default)]
     pub tenancy: Tenancy,
-    /// Ignition of your own, merged into the machine's document. Not supported yet: a class that has it is not ready.
+    /// Ignition of your own, merged into the machine's document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignition: Option<Ignition>,
     /// Disk of types that have none of their own.
@@ -168,15 +167,45 @@ impl Channel {
 pub struct Mesh {
     /// A Headscale server.
     pub headscale: Headscale,
+    /// What machines run to join it.
+    #[serde(default)]
+    pub tailscale: Tailscale,
+}
+
+/// What machines run to join a mesh.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Tailscale {
+    /// Version of the system extension.
+    #[serde(default = "default_tailscale_version")]
+    #[schemars(regex(pattern = r"^v[0-9]+\.[0-9]+\.[0-9]+$"))]
+    pub version: String,
+    /// Whether machines take the routes that other mesh nodes advertise, such as those to pods.
+    #[serde(default = "yes")]
+    pub accept_routes: bool,
+}
+
+impl Default for Tailscale {
+    fn default() -> Self {
+        Self { version: default_tailscale_version(), accept_routes: true }
+    }
+}
+
+fn default_tailscale_version() -> String {
+    "v1.102.5".to_owned()
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A Headscale server.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Headscale {
-    /// Its URL.
+    /// Its URL, as machines and the controller reach it: https, or http to a loopback address.
     pub url: String,
-    /// User that machines join as.
+    /// Name of the user that machines join as.
     pub user: String,
     /// Tags of the machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -38,12 +38,49 @@ pub struct Join {
     pub kubelet: Kubelet,
     /// Where the system extension images are.
     pub sysext_base_url: String,
-    /// SHA-256 of the kubelet image in hex, when it is known.
-    pub sysext_sha256: Option<String>,
+    /// Hashes of those images by file name, as Ignition writes them: `sha256-…` or `sha512-…`.
+    pub sysext_hashes: BTreeMap<String, String>,
     /// Seconds from boot after which a machine that never joined powers itself off. `None`: never.
     pub never_joined_after: Option<u64>,
     /// Seconds from boot after which the machine powers itself off in any case. `None`: never.
     pub lifetime: Option<u64>,
+    /// Seconds without an API server after which a machine that has joined powers itself off. `None`: never.
+    pub api_unreachable_after: Option<u64>,
+    /// What becomes a node.
+    pub method: Method,
+    /// Mesh that the machine joins first.
+    pub mesh: Option<Mesh>,
+    /// Ranges that may come in beside the mesh; `None`: no firewall.
+    pub firewall: Option<Vec<String>>,
+    /// Ignition of the class's own, JSON, merged into the document.
+    pub extra: Option<String>,
+    /// Whether somebody else writes the node's addresses: the kubelet then runs with `--cloud-provider=external`.
+    pub external_addresses: bool,
+}
+
+/// What becomes a node.
+#[derive(Clone, Debug)]
+pub enum Method {
+    /// Kubelet with TLS bootstrap.
+    Kubelet,
+    /// k3s agent.
+    K3sAgent {
+        /// Password that the node's name was given at the server before.
+        node_password: Secret,
+    },
+}
+
+/// Mesh that a machine joins before it is a node.
+#[derive(Clone, Debug)]
+pub struct Mesh {
+    /// URL of the control server.
+    pub login_server: String,
+    /// Single-use key of this claim.
+    pub auth_key: Secret,
+    /// Version of the tailscale system extension, such as `v1.102.5`.
+    pub tailscale_version: String,
+    /// Whether routes that others advertise are taken.
+    pub accept_routes: bool,
 }
 
 /// What is wrong with a [`Join`]; `field` names it as in the class.
@@ -155,14 +192,21 @@ impl Join {
         if !self.ca_pem.contains("-----BEGIN CERTIFICATE-----") {
             return Err(Error::Ca);
         }
-        if let Some(hash) = &self.sysext_sha256
-            && (hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()))
-        {
-            let (field, expected) = ("sysext hash", "64 hex digits");
-            return Err(Error::Malformed { field, text: hash.clone(), expected });
-        }
-        Ok(())
+        self.sysext_hashes.values().try_for_each(|hash| check_hash(hash))
     }
+}
+
+fn check_hash(hash: &str) -> Result<(), Error> {
+    let digits = match hash.split_once('-') {
+        Some(("sha256", digits)) if digits.len() == 64 => digits,
+        Some(("sha512", digits)) if digits.len() == 128 => digits,
+        _ => "no hash",
+    };
+    if digits.chars().all(|c| c.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    let (field, expected) = ("sysextHashes entry", "sha256- or sha512- and as many hex digits as it has");
+    Err(Error::Malformed { field, text: hash.to_owned(), expected })
 }
 
 /// `host:port` of a server URL.

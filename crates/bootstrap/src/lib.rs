@@ -16,6 +16,6 @@ mod document;
 mod open;
 
 pub use document::{Document, Error as SizeError, check_size};
-pub use join::{Error as JoinError, Join, is_kubelet_label, kubelet_labels};
+pub use join::{Error as JoinError, Join, Mesh, Method, is_kubelet_label, kubelet_labels};
 pub use open::{Error as OpenError, Opened, open};
 pub use render::{Error, render};

@@ -168,10 +168,8 @@ fn sysext_name(join: &Join) -> String {
 fn sysext_image(join: &Join) -> v3_3::File {
     let name = sysext_name(join);
     let mut out = v3_3::File::new(format!("{SYSEXT_DIR}{name}"));
-    let verification = join
-        .sysext_sha256
-        .as_ref()
-        .map(|hash| v3_3::Verification { hash: Some(format!("sha256-{}", hash.to_ascii_lowercase())) });
+    let hash = join.sysext_hashes.get(&name);
+    let verification = hash.map(|hash| v3_3::Verification { hash: Some(hash.to_ascii_lowercase()) });
     let source = format!("{}/{name}", join.sysext_base_url.trim_end_matches('/'));
     out.contents = Some(v3_3::Resource { source: Some(source), verification, ..Default::default() });
     out.mode = Some(0o644);

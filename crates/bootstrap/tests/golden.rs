@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use scarpenter_bootstrap::{Document, Error, Join, JoinError, OpenError, check_size, open, render};
+use scarpenter_bootstrap::{Document, Error, Join, JoinError, Method, OpenError, check_size, open, render};
 use scarpenter_core::kubelet::Kubelet;
 use scarpenter_core::name::Secret;
 use scarpenter_core::pod::{Taint, TaintEffect};
@@ -32,7 +32,8 @@ struct Input {
     #[serde(default)]
     eviction_hard: BTreeMap<String, String>,
     sysext_base_url: Option<String>,
-    sysext_sha256: Option<String>,
+    #[serde(default)]
+    sysext_hashes: BTreeMap<String, String>,
     never_joined_after: Option<u64>,
     lifetime: Option<u64>,
 }
@@ -60,9 +61,15 @@ impl Input {
             sysext_base_url: self
                 .sysext_base_url
                 .unwrap_or_else(|| "https://extensions.flatcar.org/extensions".to_owned()),
-            sysext_sha256: self.sysext_sha256,
+            sysext_hashes: self.sysext_hashes,
             never_joined_after: self.never_joined_after,
             lifetime: self.lifetime,
+            api_unreachable_after: None,
+            method: Method::Kubelet,
+            mesh: None,
+            firewall: None,
+            extra: None,
+            external_addresses: false,
         }
     }
 }
@@ -259,7 +266,10 @@ fn a_text_that_would_break_out_of_its_place_is_refused() {
         ("join.servers entry", Join { servers: vec!["http://10.0.0.1".to_owned()], ..good.clone() }),
         ("kubernetesVersion", Join { kubernetes_version: "v1 ; rm".to_owned(), ..good.clone() }),
         ("sysextBaseURL", Join { sysext_base_url: "https://x/\"".to_owned(), ..good.clone() }),
-        ("sysext hash", Join { sysext_sha256: Some("abc".to_owned()), ..good.clone() }),
+        (
+            "sysextHashes entry",
+            Join { sysext_hashes: [("x.raw".into(), "sha256-abc".into())].into(), ..good.clone() },
+        ),
     ];
     for (expected, join) in bad {
         let Err(Error::Join(JoinError::Malformed { field, .. })) = render(&join) else {

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use scarpenter_api::{ScarpenterNodeClass, node};
-use scarpenter_bootstrap::Join;
+use scarpenter_bootstrap::{Join, Method};
 use scarpenter_core::name::{ClaimUid, ProviderId, Secret as Hidden, base36, bootstrap_token_id};
 use scarpenter_core::offering::Launch;
 use scarpenter_index::ClaimRecord;
@@ -254,8 +254,19 @@ fn join(
         taints: node::parse_taints(&taints),
         kubelet: class.to_class().kubelet,
         sysext_base_url: spec.sysext_base_url.clone(),
-        sysext_sha256: None,
+        sysext_hashes: spec.sysext_hashes.clone(),
         never_joined_after: spec.dead_man.never_joined.then_some(deadline),
         lifetime: life.filter(|_| spec.dead_man.lifetime),
+        api_unreachable_after: spec
+            .dead_man
+            .api_unreachable
+            .as_ref()
+            .and_then(|out| out.get())
+            .map(|out| out.as_secs()),
+        method: Method::Kubelet,
+        mesh: None,
+        firewall: spec.firewall.as_ref().map(|firewall| firewall.allow_from.clone()),
+        extra: None,
+        external_addresses: false,
     }
 }

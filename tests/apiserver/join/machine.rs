@@ -147,7 +147,13 @@ impl Machine {
                 ..Kubelet::default()
             },
             sysext_base_url: "https://extensions.flatcar.org/extensions".to_owned(),
-            sysext_sha256: None,
+            sysext_hashes: Default::default(),
+            api_unreachable_after: None,
+            method: scarpenter_bootstrap::Method::Kubelet,
+            mesh: None,
+            firewall: None,
+            extra: None,
+            external_addresses: false,
             never_joined_after: Some(600),
             lifetime: None,
         };

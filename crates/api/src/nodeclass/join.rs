@@ -15,7 +15,7 @@ use crate::duration::GoDuration;
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Join {
-    /// `Kubelet` joins by TLS bootstrap. `K3sAgent` is not supported yet: a class that has it is not ready.
+    /// `Kubelet` joins by TLS bootstrap, `K3sAgent` by k3s's own protocol.
     #[serde(default)]
     pub method: JoinMethod,
     /// API servers as machines reach them, tried in turn. Empty: the address that the controller itself uses.
@@ -25,9 +25,10 @@ pub struct Join {
     /// Where the cluster's CA certificate is.
     #[serde(default)]
     pub ca_certificate: CaCertificate,
-    /// Version of the kubelet, such as `v1.37.2`, at most the API server's. Absent: the API server's.
+    /// Version of the kubelet, such as `v1.37.2` (`K3sAgent`: of k3s, such as `v1.37.2+k3s1`), at most the API server's.
+    /// Absent: the API server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^v[0-9]+\.[0-9]+\.[0-9]+$"))]
+    #[schemars(regex(pattern = r"^v[0-9]+\.[0-9]+\.[0-9]+(\+k3s[0-9]+)?$"))]
     pub kubernetes_version: Option<String>,
     /// Addresses of the cluster's DNS, for the kubelet.
     #[serde(default, rename = "clusterDNS", skip_serializing_if = "Vec::is_empty")]
@@ -45,6 +46,14 @@ pub struct Join {
     /// Where system extensions (kubelet, …) are fetched from; a mirror works too.
     #[serde(default = "default_sysext_base_url", rename = "sysextBaseURL")]
     pub sysext_base_url: String,
+    /// Hashes that system extensions must have, by file name: `sha256-` or `sha512-` and hex digits. An extension that is
+    /// not named here is taken as it comes, and only over https.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysext_hashes: BTreeMap<String, String>,
+    /// Drops what comes in from elsewhere than the mesh. Absent: on machines with a mesh everything but the mesh is
+    /// dropped, others have no firewall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firewall: Option<Firewall>,
     /// What the kubelet is told, and the planner counts with.
     #[serde(default)]
     pub kubelet: Kubelet,
@@ -65,6 +74,8 @@ impl Default for Join {
             launch_deadline: default_launch_deadline(),
             registration_deadline: default_registration_deadline(),
             sysext_base_url: default_sysext_base_url(),
+            sysext_hashes: BTreeMap::new(),
+            firewall: None,
             kubelet: Kubelet::default(),
             dead_man: DeadMan::default(),
         }
@@ -96,6 +107,16 @@ pub enum JoinMethod {
     Kubelet,
     /// k3s agent.
     K3sAgent,
+}
+
+/// What may come in from the network.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Firewall {
+    /// Ranges beside the mesh, such as `10.0.0.0/8`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub allow_from: Vec<String>,
 }
 
 /// Where the cluster's CA certificate is.
