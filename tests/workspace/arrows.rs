@@ -11,11 +11,11 @@ const PROVIDERS: &str = "provider-";
 ///
 /// A new arrow is a change of the design: it is made here and reviewed as one.
 fn allowed(krate: &str) -> Option<Vec<&'static str>> {
-    const LEAVES: [&str; 7] = ["planner", "emission", "api", "catalog", "bootstrap", "mesh", "provider"];
+    const LEAVES: [&str; 7] = ["planner", "emission", "api", "catalog", "bootstrap", "headscale", "provider"];
     let with_core = |more: &[&'static str]| Some([&["core"], more].concat());
     match krate {
         "core" => Some(vec![]),
-        "planner" | "emission" | "api" | "catalog" | "bootstrap" | "mesh" | "provider" | "playground" => {
+        "planner" | "emission" | "api" | "catalog" | "bootstrap" | "headscale" | "provider" | "playground" => {
             with_core(&[])
         }
         "hollow" => with_core(&["bootstrap"]),
@@ -42,7 +42,7 @@ const NEVER: &[(&str, &[&str])] = &[
     ("emission", &["kube", "kube-client", "k8s-openapi", "tonic", "tokio", "futures-util", "rand", "hyper"]),
     ("catalog", &["kube", "kube-client", "k8s-openapi", "tonic"]),
     ("bootstrap", &["kube", "kube-client", "tonic", "tokio", "hyper", "reqwest"]),
-    ("mesh", &["kube", "kube-client", "k8s-openapi"]),
+    ("headscale", &["kube", "kube-client", "k8s-openapi"]),
     ("provider", &["kube", "kube-client", "k8s-openapi"]),
 ];
 
