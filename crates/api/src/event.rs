@@ -88,6 +88,8 @@ reasons! {
     MACHINE_UNFIT = "MachineUnfit";
     /// A limit of the pool or of the controller holds a machine back.
     LIMIT_REACHED = "LimitReached";
+    /// Class: mesh nodes or keys of machines that are gone could not be deleted yet.
+    MESH_LEFT = "MeshLeft";
     /// Claim: its join Secret is gone.
     JOIN_SECRET_LOST = "JoinSecretLost";
 }

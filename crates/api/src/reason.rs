@@ -57,6 +57,18 @@ pub const NOT_SUPPORTED: &str = "NotSupported";
 pub const INVALID: &str = "Invalid";
 /// Class: this API server takes no bootstrap tokens, or signs no kubelet certificates.
 pub const JOIN_NOT_POSSIBLE: &str = "JoinNotPossible";
+/// Class, mesh: its Headscale does not answer.
+pub const MESH_UNREACHABLE: &str = "MeshUnreachable";
+/// Class, mesh: what answers there is no Headscale of a version that is known, or says no.
+pub const MESH_MISBEHAVES: &str = "MeshMisbehaves";
+/// Class, mesh: its Headscale has no such user.
+pub const MESH_USER_NOT_FOUND: &str = "MeshUserNotFound";
+/// Class, mesh: the policy of its Headscale does not know a tag, or it is none.
+pub const MESH_TAG_REFUSED: &str = "MeshTagRefused";
+/// Class, mesh: the Secret of its API key cannot be read for now.
+pub const MESH_NOT_CHECKED: &str = "MeshNotChecked";
+/// Class: a Secret that it names, or the key in it, is not there.
+pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
 /// Class: none of its vendors is usable.
 pub const NO_VENDOR_USABLE: &str = "NoVendorUsable";
 /// Class, vendor: no plugin was given for it.

@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::clock;
 use crate::context::{ClassState, Context};
-use crate::join;
 use crate::provisioner::chain;
+use crate::{join, mesh};
 
 /// Classes are looked at again after this long, besides by events.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -80,6 +80,7 @@ async fn look(
     set(&mut conditions, look, condition::JOIN_READY, status, word, &words);
     let (status, word, words) = context.catalog.verdict();
     condition::set(&mut conditions, look, condition::CATALOG_READY, status, word, &words);
+    mesh_ready(context, class, &mut conditions, look);
     let mut verdicts = BTreeMap::new();
     let vendors: Vec<&str> = class.spec.vendors.keys().map(String::as_str).collect();
     for vendor in &vendors {
@@ -133,6 +134,15 @@ async fn join_ready(
     match outcome {
         Ok(()) => (Status::True, condition::JOIN_READY, String::new()),
         Err(words) => (Status::False, reason::JOIN_NOT_POSSIBLE, words),
+    }
+}
+
+/// What was found out lately, apart from this loop; as long as nothing was, the condition stays what it is.
+fn mesh_ready(context: &Context, class: &ScarpenterNodeClass, conditions: &mut Vec<Condition>, look: Look) {
+    if class.spec.mesh.is_none() {
+        condition::remove(conditions, condition::MESH_READY);
+    } else if let Some((status, word, words)) = mesh::verdict(context, class) {
+        set(conditions, look, condition::MESH_READY, status, word, &words);
     }
 }
 

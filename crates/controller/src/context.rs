@@ -15,6 +15,7 @@ use crate::event::Events;
 use crate::fence::Fence;
 use crate::join::Authorities;
 use crate::lessons::Lessons;
+use crate::mesh::Mesh;
 use crate::metrics::Metrics;
 use crate::provisioner::tell::Teller;
 use crate::settings::Settings;
@@ -41,6 +42,7 @@ pub(crate) struct Context {
     pub(crate) classes: Mutex<BTreeMap<String, ClassState>>,
     pub(crate) server: Server,
     pub(crate) authorities: Authorities,
+    pub(crate) mesh: Mesh,
     pub(crate) wake: Wake,
     pub(crate) inflight: Inflight,
     view: Mutex<View>,
@@ -174,6 +176,7 @@ impl Context {
             classes: Mutex::default(),
             server,
             authorities: Authorities::default(),
+            mesh: Mesh::default(),
             wake,
             inflight: Inflight::default(),
             view: Mutex::default(),

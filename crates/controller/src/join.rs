@@ -20,6 +20,7 @@ pub(crate) use secrets::{TOKEN_NAMESPACE, claim_of, is_expired, secret_name, tok
 pub(crate) use self_test::self_test;
 
 use crate::context::Context;
+use crate::mesh;
 
 /// Material younger than this is left alone when tidying.
 const TIDY_AFTER_SECONDS: i64 = 30;
@@ -31,6 +32,8 @@ const CLASHES: usize = 4;
 pub(crate) struct Material {
     /// The document, byte for byte as it was stored.
     pub(crate) user_data: Vec<u8>,
+    /// Which mesh key is in it, as it is written on the claim.
+    pub(crate) mesh_key: Option<String>,
 }
 
 /// Why the join material cannot be made or read.
@@ -79,23 +82,29 @@ pub(crate) async fn ensure(
     record: &ClaimRecord,
     launch: &Launch,
     class: &ScarpenterNodeClass,
+    mesh: mesh::Key,
 ) -> Result<Material, Error> {
+    let expires =
+        record.claim.created.after(class.registration_deadline(&launch.offering.vendor) + secrets::SPARE);
+    let (mesh, mesh_key) = match mesh {
+        mesh::Key::Stored => return recover(context, record, expires).await,
+        mesh::Key::New(mesh, mark) => (Some(*mesh), Some(mark.to_string())),
+        mesh::Key::NotNeeded => (None, None),
+    };
     let ca = context.authorities.get(context, class).await?;
     for clash in 0..CLASHES {
         let id = bootstrap_token_id(&record.claim.uid, clash);
         let secret = Hidden::new(format!("{}{}", base36(rand::random(), 8), base36(rand::random(), 8)));
-        let join = join(context, record, launch, class, &ca, (&id, &secret));
+        let join = Join { mesh: mesh.clone(), ..join(context, record, launch, class, &ca, (&id, &secret)) };
         let document = scarpenter_bootstrap::render(&join).map_err(|error| Error::Render(Box::new(error)))?;
-        let expires =
-            record.claim.created.after(class.registration_deadline(&launch.offering.vendor) + secrets::SPARE);
         let token = secrets::token(record, &id, &secret, expires);
-        let stored = secrets::join(record, &id, &secret, document.bytes());
+        let stored = secrets::join(record, &id, &secret, document.bytes(), mesh_key.as_deref());
         let (tokens, joins) = apis(context);
         let post = PostParams::default();
         let (token_made, stored_made) =
             tokio::join!(tokens.create(&post, &token), joins.create(&post, &stored));
         match (made(token_made, "store the bootstrap token")?, made(stored_made, "store the join Secret")?) {
-            (true, true) => return Ok(Material { user_data: document.bytes().to_vec() }),
+            (true, true) => return Ok(Material { user_data: document.bytes().to_vec(), mesh_key }),
             (false, stored_is_ours) if !secrets::is_token_of(&tokens, &id, &record.claim.uid).await? => {
                 if stored_is_ours {
                     remove(&joins, &secret_name(&record.claim.uid), "remove the join Secret of a clash")
@@ -105,7 +114,7 @@ pub(crate) async fn ensure(
             // The document is new, but the token is of an earlier look: the document's wins.
             (false, true) => {
                 secrets::replace_token(&tokens, &token).await?;
-                return Ok(Material { user_data: document.bytes().to_vec() });
+                return Ok(Material { user_data: document.bytes().to_vec(), mesh_key });
             }
             // The document is of an earlier look: it wins over the token that was just made.
             (_, false) => return recover(context, record, expires).await,
@@ -126,7 +135,7 @@ async fn recover(
     let (id, secret, user_data) =
         secrets::parts(&stored).ok_or_else(|| Error::Broken(record.claim.uid.clone()))?;
     secrets::replace_token(&tokens, &secrets::token(record, &id, &secret, expires)).await?;
-    Ok(Material { user_data })
+    Ok(Material { user_data, mesh_key: secrets::mesh_key(&stored) })
 }
 
 /// Reads the stored document.
@@ -137,7 +146,14 @@ pub(crate) async fn read(context: &Context, record: &ClaimRecord) -> Result<Mate
         .await
         .map_err(Error::kubernetes("read the join Secret"))?;
     let (_, _, user_data) = secrets::parts(&stored).ok_or_else(|| Error::Broken(record.claim.uid.clone()))?;
-    Ok(Material { user_data })
+    Ok(Material { user_data, mesh_key: secrets::mesh_key(&stored) })
+}
+
+/// Whether an earlier look has stored the document.
+pub(crate) async fn is_stored(context: &Context, claim: &ClaimUid) -> Result<bool, Error> {
+    let (_, joins) = apis(context);
+    let found = joins.get_metadata_opt(&secret_name(claim)).await;
+    found.map(|found| found.is_some()).map_err(Error::kubernetes("read the join Secret"))
 }
 
 /// Removes token and document; what is gone is fine. The token comes first: it is what admits.

@@ -16,6 +16,7 @@ mod join;
 mod leader;
 mod lessons;
 mod lifecycle;
+mod mesh;
 mod metrics;
 mod orphans;
 mod pods;
@@ -154,6 +155,7 @@ async fn lead(
     tasks.spawn(lessons::promise::run(Arc::clone(context)));
     tasks.spawn(disruption::run(Arc::clone(context)));
     tasks.spawn(orphans::run(Arc::clone(context)));
+    tasks.spawn(mesh::run(Arc::clone(context)));
     tasks.spawn(pods::run(Arc::clone(context)));
     tasks.spawn(sweep::run(Arc::clone(context)));
     let lost = async {

@@ -70,6 +70,16 @@ impl Metrics {
             .set(number(deferred));
     }
 
+    /// Headscale did not do what it was asked.
+    pub(crate) fn mesh_failed(&self, category: &'static str) {
+        counter!("scarpenter_mesh_errors_total", "category" => category).increment(1);
+    }
+
+    /// Machines that are gone and whose mesh node or key could not be deleted yet.
+    pub(crate) fn mesh_left(&self, machines: usize) {
+        gauge!("scarpenter_mesh_leftovers").set(number(machines));
+    }
+
     /// Of how many kinds of machines it was learned what pods can have.
     pub(crate) fn kinds_learned(&self, kinds: usize) {
         gauge!("scarpenter_learned_machine_kinds").set(number(kinds));

@@ -96,6 +96,8 @@ pub const REFUSED: &str = "scarpenter.sparecores.com/refused";
 pub const MACHINE_ID: &str = "scarpenter.sparecores.com/machine-id";
 /// Annotation: SHA-256 of the public key whose client certificate was approved.
 pub const CLIENT_KEY_SHA256: &str = "scarpenter.sparecores.com/client-key-sha256";
+/// Annotation: id of the pre-auth key with which the machine joins its mesh, and when that key was made.
+pub const MESH_KEY: &str = "scarpenter.sparecores.com/mesh-key";
 /// Annotation: RFC 3339 time after which draining is forced.
 pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 

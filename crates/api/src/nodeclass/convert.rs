@@ -86,7 +86,6 @@ impl ScarpenterNodeClass {
             out.extend(problem.map(|words| format!("{field}: {words}")))
         };
         say("spec.vendors", spec.vendors.is_empty().then(|| "names no vendor".to_owned()));
-        say("spec.mesh", spec.mesh.is_some().then(|| "not supported yet".to_owned()));
         say("spec.ignition", spec.ignition.is_some().then(|| "not supported yet".to_owned()));
         say(
             "spec.join.method",
@@ -269,15 +268,9 @@ mod tests {
              clusterDNS: [dns], launchDeadline: soon, kubelet: {evictionHard: {memory.available: lots}}}}",
         );
         let problems = class.problems().join("\n");
-        for field in [
-            "mesh",
-            "ignition",
-            "join.method",
-            "join.servers",
-            "clusterDNS",
-            "launchDeadline",
-            "evictionHard",
-        ] {
+        for field in
+            ["ignition", "join.method", "join.servers", "clusterDNS", "launchDeadline", "evictionHard"]
+        {
             assert!(problems.contains(field), "{field} is not in\n{problems}");
         }
     }

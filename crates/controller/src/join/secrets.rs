@@ -23,6 +23,8 @@ pub(crate) const TOKEN_NAMESPACE: &str = "kube-system";
 pub(super) const SPARE: Duration = Duration::from_secs(300);
 /// Label that says whose token it is.
 pub(super) const CLAIM: &str = "scarpenter.sparecores.com/claim";
+/// Key of the join Secret that says which mesh key the document holds.
+const MESH_KEY: &str = "meshKey";
 
 /// Name of a claim's join Secret.
 pub(crate) fn secret_name(claim: &ClaimUid) -> String {
@@ -57,11 +59,23 @@ pub(super) fn token_data(id: &str, secret: &Hidden, expires: Time, group: &str) 
     .into()
 }
 
-pub(super) fn join(record: &ClaimRecord, id: &str, secret: &Hidden, user_data: &[u8]) -> Secret {
+pub(super) fn join(
+    record: &ClaimRecord,
+    id: &str,
+    secret: &Hidden,
+    user_data: &[u8],
+    mesh_key: Option<&str>,
+) -> Secret {
     let data =
         [("tokenID", id.as_bytes()), ("tokenSecret", secret.reveal().as_bytes()), ("userData", user_data)];
-    let data = data.map(|(key, value)| (key.to_owned(), ByteString(value.to_vec()))).into();
+    let data = data.into_iter().chain(mesh_key.map(|key| (MESH_KEY, key.as_bytes())));
+    let data = data.map(|(key, value)| (key.to_owned(), ByteString(value.to_vec()))).collect();
     Secret { metadata: meta(record, secret_name(&record.claim.uid)), data: Some(data), ..Secret::default() }
+}
+
+/// Which mesh key is in the document.
+pub(super) fn mesh_key(secret: &Secret) -> Option<String> {
+    String::from_utf8(secret.data.as_ref()?.get(MESH_KEY)?.0.clone()).ok()
 }
 
 /// Token id, token secret and document of a join Secret that is whole.

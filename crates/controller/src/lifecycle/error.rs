@@ -24,6 +24,9 @@ pub(crate) enum Error {
     /// The join material cannot be made.
     #[error("make the join material")]
     Join(#[source] Box<crate::join::Error>),
+    /// The mesh does not give a key, or what it left cannot be noted.
+    #[error("use the mesh of its class")]
+    Mesh(#[source] Box<crate::mesh::Error>),
     /// Annotations of ours that cannot be read.
     #[error("the claim cannot be read: {0}; delete it, or mend the annotation")]
     Unreadable(String),
@@ -53,6 +56,7 @@ impl Error {
             Self::Kubernetes { .. } => "kubernetes",
             Self::Provider { source, .. } => source.category(),
             Self::Join(_) => "join",
+            Self::Mesh(error) => error.category(),
             Self::Unreadable(_) => "unreadable",
             Self::Missing(_) => "missing",
             Self::Stale(_) => "stale",

@@ -14,7 +14,7 @@ use super::{Error, Next, patch};
 use crate::context::Context;
 use crate::event::Severity;
 use crate::vendors::Slot;
-use crate::{clock, join, user_claim};
+use crate::{clock, join, mesh, user_claim};
 
 /// First create: join material and `attempt` at the same time, then the call, without looking first.
 pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
@@ -23,8 +23,10 @@ pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Ne
         return user_claim::plan(context, record).await;
     };
     let (slot, class) = parties(context, record, &launch)?;
+    let (marked, key) = mesh::prepare(context, record, &launch, &class).await?;
+    let record = marked.as_ref().unwrap_or(record);
     let (material, attempted) =
-        tokio::join!(join::ensure(context, record, &launch, &class), attempt(context, record));
+        tokio::join!(join::ensure(context, record, &launch, &class, key), attempt(context, record));
     let record = &attempted?;
     let material = match material {
         Ok(material) => material,
@@ -35,6 +37,8 @@ pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Ne
             return Err(Error::Join(Box::new(error)));
         }
     };
+    let settled = mesh::settle(context, record, &material).await?;
+    let record = settled.as_ref().unwrap_or(record);
     if let Some(capabilities) = slot.capabilities()
         && !capabilities.user_data_limit.takes(material.user_data.len())
     {
@@ -80,6 +84,7 @@ pub(crate) async fn create(context: &Context, record: &ClaimRecord) -> Result<Ne
         return accepted(context, &record, &launch, &machine).await;
     }
     let material = join::read(context, &record).await.map_err(|error| Error::Join(Box::new(error)))?;
+    let record = mesh::settle(context, &record, &material).await?.unwrap_or(record);
     send(context, &record, &launch, slot, &class, material.user_data).await
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{Error, Next, observe, patch, status};
 use crate::context::Context;
 use crate::event::Severity;
-use crate::{clock, join};
+use crate::{clock, join, mesh};
 
 /// A drain that waits for pods is looked at this often, besides by events.
 const DRAIN_POLL: Duration = Duration::from_secs(2);
@@ -229,6 +229,7 @@ pub(crate) async fn release(context: &Context, record: &ClaimRecord) -> Result<N
     if !record.claim.registered {
         join::forget(context, &record.claim.uid).await.map_err(|error| Error::Join(Box::new(error)))?;
     }
+    mesh::leave(context, record).await.map_err(|error| Error::Mesh(Box::new(error)))?;
     patch::let_go(context, record).await?;
     context.released(&record.claim.uid);
     context.metrics.terminated(record.pool.as_deref());

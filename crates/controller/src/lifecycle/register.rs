@@ -16,7 +16,7 @@ use serde_json::json;
 use super::{Error, Next, status};
 use crate::context::Context;
 use crate::event::Severity;
-use crate::{join, lessons};
+use crate::{join, lessons, mesh};
 
 /// A node that has so many percent of what was promised is what was promised.
 const ENOUGH: i64 = 90;
@@ -45,6 +45,7 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
         status.node_name = Some(name.clone());
     })
     .await?;
+    mesh::joined(context, record);
     if let Some(launch) = &record.claim.launch {
         compare(context, record, launch, &node).await;
     }
@@ -130,6 +131,7 @@ fn is_fact(key: &str) -> bool {
         label::REFUSED,
         label::MACHINE_ID,
         label::CLIENT_KEY_SHA256,
+        label::MESH_KEY,
         label::PODS,
     ];
     facts.contains(&key) || key == "kubectl.kubernetes.io/last-applied-configuration"
