@@ -105,7 +105,7 @@ fn compact(config: &impl Serialize) -> String {
     value.to_string()
 }
 
-fn strip_nulls(value: &mut Value) {
+pub(crate) fn strip_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());

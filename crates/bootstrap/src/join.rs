@@ -7,6 +7,10 @@ use scarpenter_core::label;
 use scarpenter_core::name::Secret;
 use scarpenter_core::pod::{Taint, TaintEffect};
 
+mod check;
+
+pub(crate) use check::authority;
+
 /// Facts of one claim and its class.
 #[derive(Clone, Debug)]
 pub struct Join {
@@ -38,7 +42,8 @@ pub struct Join {
     pub kubelet: Kubelet,
     /// Where the system extension images are.
     pub sysext_base_url: String,
-    /// Hashes of those images by file name, as Ignition writes them: `sha256-…` or `sha512-…`.
+    /// Hashes of those images by file name, as Ignition writes them: `sha256-…` or `sha512-…`. An image without one
+    /// is taken only over https.
     pub sysext_hashes: BTreeMap<String, String>,
     /// Seconds from boot after which a machine that never joined powers itself off. `None`: never.
     pub never_joined_after: Option<u64>,
@@ -50,11 +55,13 @@ pub struct Join {
     pub method: Method,
     /// Mesh that the machine joins first.
     pub mesh: Option<Mesh>,
-    /// Ranges that may come in beside the mesh; `None`: no firewall.
+    /// Ranges that may come in beside the mesh. `None`: a machine with a mesh has a firewall that lets in nothing but
+    /// the mesh, one without has none.
     pub firewall: Option<Vec<String>>,
-    /// Ignition of the class's own, JSON, merged into the document.
+    /// Ignition of the class's own, JSON of version 3.0.0 to 3.3.0, merged into the document.
     pub extra: Option<String>,
-    /// Whether somebody else writes the node's addresses: the kubelet then runs with `--cloud-provider=external`.
+    /// Whether somebody else writes the node's addresses: the kubelet then runs with `--cloud-provider=external`,
+    /// as k3s's does in any case.
     pub external_addresses: bool,
 }
 
@@ -99,9 +106,22 @@ pub enum Error {
     /// The bootstrap token is not `<6>.<16>` of `a-z0-9`. Its text is not shown.
     #[error("bootstrap token is not six and sixteen characters of a-z0-9")]
     Token,
+    /// A secret that would not be one word in its file. Its text is not shown.
+    #[error("{0} is empty or holds blanks")]
+    Secret(&'static str),
     /// The CA holds no certificate.
-    #[error("caCertificate holds no PEM certificate")]
+    #[error("join.caCertificate holds no PEM certificate")]
     Ca,
+    /// An image that anybody on the way could replace.
+    #[error(
+        "join.sysextBaseURL {url} is not https, so join.sysextHashes must name {file}: add its sha256- or sha512- hash"
+    )]
+    Unverified {
+        /// Where it would come from.
+        url: String,
+        /// File name of the image.
+        file: String,
+    },
     /// No API server.
     #[error("join.servers is empty")]
     NoServers,
@@ -167,82 +187,6 @@ impl Join {
         }
         out
     }
-
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        plain("node name", &self.node_name, is_host_char, "a host name")?;
-        plain("providerID", &self.provider_id, is_url_char, "scarpenter://<vendor>/<claim uid>")?;
-        plain("kubernetesVersion", &self.kubernetes_version, is_url_char, "a version such as v1.37.2")?;
-        plain("clusterDomain", &self.cluster_domain, is_host_char, "a domain name")?;
-        plain("sysextBaseURL", &self.sysext_base_url, is_url_char, "a URL")?;
-        for (key, value) in &self.kubelet_labels() {
-            plain("label key", key, is_url_char, "a label key")?;
-            if !value.is_empty() {
-                plain("label value", value, is_url_char, "a label value")?;
-            }
-        }
-        if self.servers.is_empty() {
-            return Err(Error::NoServers);
-        }
-        self.servers.iter().try_for_each(|server| authority(server).map(|_| ()))?;
-        let token =
-            |text: &str, len| text.len() == len && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9'));
-        if !token(&self.token_id, 6) || !token(self.token_secret.reveal(), 16) {
-            return Err(Error::Token);
-        }
-        if !self.ca_pem.contains("-----BEGIN CERTIFICATE-----") {
-            return Err(Error::Ca);
-        }
-        self.sysext_hashes.values().try_for_each(|hash| check_hash(hash))
-    }
-}
-
-fn check_hash(hash: &str) -> Result<(), Error> {
-    let digits = match hash.split_once('-') {
-        Some(("sha256", digits)) if digits.len() == 64 => digits,
-        Some(("sha512", digits)) if digits.len() == 128 => digits,
-        _ => "no hash",
-    };
-    if digits.chars().all(|c| c.is_ascii_hexdigit()) {
-        return Ok(());
-    }
-    let (field, expected) = ("sysextHashes entry", "sha256- or sha512- and as many hex digits as it has");
-    Err(Error::Malformed { field, text: hash.to_owned(), expected })
-}
-
-/// `host:port` of a server URL.
-pub(crate) fn authority(server: &str) -> Result<String, Error> {
-    let bad = || Error::Malformed {
-        field: "join.servers entry",
-        text: server.to_owned(),
-        expected: "https://host or https://host:port",
-    };
-    let rest = server.strip_prefix("https://").ok_or_else(bad)?.trim_end_matches('/');
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
-    if rest.is_empty() || !rest.chars().all(plain) {
-        return Err(bad());
-    }
-    let after_host = rest.rsplit(']').next().unwrap_or(rest);
-    match after_host.rsplit_once(':') {
-        None => Ok(format!("{rest}:443")),
-        Some((_, port)) if port.parse::<u16>().is_ok() => Ok(rest.to_owned()),
-        Some(_) => Err(bad()),
-    }
-}
-
-fn plain(field: &'static str, text: &str, ok: fn(char) -> bool, expected: &'static str) -> Result<(), Error> {
-    if !text.is_empty() && text.chars().all(ok) {
-        return Ok(());
-    }
-    Err(Error::Malformed { field, text: text.to_owned(), expected })
-}
-
-fn is_host_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '-')
-}
-
-// Nothing that a unit file, an environment file or a URL would read as more than itself.
-fn is_url_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '+' | '~')
 }
 
 #[cfg(test)]
@@ -272,28 +216,6 @@ mod tests {
             "plain",
         ] {
             assert!(is_kubelet_label(key), "{key}");
-        }
-    }
-
-    #[test]
-    fn a_server_is_reduced_to_host_and_port() {
-        for (server, expected) in [
-            ("https://10.0.0.1:6443", "10.0.0.1:6443"),
-            ("https://api.example.com/", "api.example.com:443"),
-            ("https://[fd00::1]:6443", "[fd00::1]:6443"),
-            ("https://[fd00::1]", "[fd00::1]:443"),
-        ] {
-            assert_eq!(authority(server).as_deref(), Ok(expected));
-        }
-        for bad in [
-            "http://10.0.0.1",
-            "https://",
-            "https://a b",
-            "https://a:port",
-            "https://a/path?x",
-            "10.0.0.1:6443",
-        ] {
-            assert!(authority(bad).is_err(), "{bad}");
         }
     }
 }

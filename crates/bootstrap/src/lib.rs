@@ -9,13 +9,23 @@ mod join;
 
 mod render;
 
+mod parts;
+
+mod k3s_token;
+
+mod extra;
+
 mod data_url;
 
 mod document;
 
 mod open;
 
+mod mask;
+
 pub use document::{Document, Error as SizeError, check_size};
+pub use extra::{Error as ExtraError, check as check_extra};
 pub use join::{Error as JoinError, Join, Mesh, Method, is_kubelet_label, kubelet_labels};
+pub use mask::masked;
 pub use open::{Error as OpenError, Opened, open};
 pub use render::{Error, render};

@@ -8,17 +8,19 @@ use flate2::read::GzDecoder;
 use ignition_config::v3_3;
 use scarpenter_core::kubelet::Kubelet;
 use scarpenter_core::name::Secret;
-use scarpenter_core::pod::{Taint, TaintEffect};
-use scarpenter_core::resources::{Resources, parse_quantity};
+use scarpenter_core::pod::Taint;
 use serde::Deserialize;
 
 use crate::data_url;
 use crate::render::{
-    CA_PATH, DEADLINE_DROPIN, HOSTNAME_PATH, KUBECONFIG_PATH, KUBELET_CONFIG_PATH, LIFETIME, NEVER_JOINED,
-    NODE_ENV_PATH, SERVERS_PATH, SHARED_NAME, SYSEXT_DIR,
+    CA_PATH, DEADLINE_DROPIN, HOSTNAME_PATH, K3S_CONFIG_PATH, LIFETIME, NEVER_JOINED, PROXY_URL,
+    SERVERS_PATH, SHARED_NAME, SYSEXT_FOLDER,
 };
 
-/// What a machine finds in its document.
+mod k3s;
+mod kubelet;
+
+/// What a machine finds in its document, however it joins; the mesh and the firewall are left to real machines.
 #[derive(Clone)]
 pub struct Opened {
     /// Name of host and node.
@@ -106,31 +108,42 @@ pub fn open(user_data: &[u8]) -> Result<Opened, Error> {
         let bytes = files.get(path).ok_or(Error::Missing(path))?;
         std::str::from_utf8(bytes).map_err(|_| Error::Malformed(path))
     };
-    let kubelet: KubeletFile = json(KUBELET_CONFIG_PATH, text(KUBELET_CONFIG_PATH)?)?;
-    let kubeconfig: Kubeconfig = json(KUBECONFIG_PATH, text(KUBECONFIG_PATH)?)?;
-    let (server, token) = kubeconfig.first().ok_or(Error::Malformed(KUBECONFIG_PATH))?;
-    let (servers, tls_server_name) = match files.get(SERVERS_PATH) {
-        Some(_) => (
-            text(SERVERS_PATH)?.lines().map(|s| format!("https://{s}")).collect(),
-            Some(SHARED_NAME.to_owned()),
-        ),
-        None => (vec![server], None),
+    let (node, extension) = match files.contains_key(K3S_CONFIG_PATH) {
+        true => (k3s::read(&text)?, "k3s"),
+        false => (kubelet::read(&text)?, "kubernetes"),
+    };
+    let (servers, tls_server_name) = match node.server == PROXY_URL {
+        true => {
+            let servers = text(SERVERS_PATH)?.lines().map(|server| format!("https://{server}")).collect();
+            (servers, Some(SHARED_NAME.to_owned()))
+        }
+        false => (vec![node.server], None),
     };
     Ok(Opened {
         node_name: text(HOSTNAME_PATH)?.trim().to_owned(),
-        provider_id: kubelet.provider_id.clone(),
+        provider_id: node.provider_id,
         servers,
         tls_server_name,
         ca_pem: text(CA_PATH)?.to_owned(),
-        token,
-        labels: labels(text(NODE_ENV_PATH)?).ok_or(Error::Malformed(NODE_ENV_PATH))?,
-        taints: kubelet.taints().ok_or(Error::Malformed(KUBELET_CONFIG_PATH))?,
-        kubelet: kubelet.settings().ok_or(Error::Malformed(KUBELET_CONFIG_PATH))?,
-        kubernetes_version: version(&config).ok_or(Error::Missing(SYSEXT_DIR))?,
+        token: node.token,
+        labels: node.labels,
+        taints: node.taints,
+        kubelet: node.kubelet,
+        kubernetes_version: version(&config, extension).ok_or(Error::Missing(SYSEXT_FOLDER))?,
         never_joined_after: deadline(&config, NEVER_JOINED),
         lifetime: deadline(&config, LIFETIME),
         files,
     })
+}
+
+/// What the files of one way of joining say.
+struct Node {
+    server: String,
+    token: Secret,
+    provider_id: String,
+    labels: BTreeMap<String, String>,
+    taints: Vec<Taint>,
+    kubelet: Kubelet,
 }
 
 fn parse(bytes: &[u8]) -> Result<v3_3::Config, Error> {
@@ -180,16 +193,18 @@ fn json<'a, T: Deserialize<'a>>(path: &'static str, text: &'a str) -> Result<T, 
     serde_json::from_str(text).map_err(|_| Error::Malformed(path))
 }
 
-fn labels(env: &str) -> Option<BTreeMap<String, String>> {
-    let line = env.lines().find_map(|line| line.strip_prefix("NODE_LABELS="))?;
+/// `key=value` pairs.
+fn pairs<'a>(items: impl Iterator<Item = &'a str>) -> Option<BTreeMap<String, String>> {
     let pair = |pair: &str| pair.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-    line.split(',').filter(|item| !item.is_empty()).map(pair).collect()
+    items.map(pair).collect()
 }
 
-fn version(config: &v3_3::Config) -> Option<String> {
+fn version(config: &v3_3::Config, extension: &str) -> Option<String> {
     let files = config.storage.as_ref()?.files.as_deref()?;
-    let image = files.iter().find_map(|file| file.path.strip_prefix(SYSEXT_DIR))?;
-    let version = image.strip_prefix("kubernetes-")?;
+    let image = files
+        .iter()
+        .find_map(|file| file.path.strip_prefix(SYSEXT_FOLDER)?.strip_prefix(extension)?.strip_prefix('/'))?;
+    let version = image.strip_prefix(extension)?.strip_prefix('-')?;
     ["-x86-64.raw", "-arm64.raw"].iter().find_map(|end| version.strip_suffix(end)).map(str::to_owned)
 }
 
@@ -199,86 +214,4 @@ fn deadline(config: &v3_3::Config, timer: &str) -> Option<u64> {
     let contents = dropins.iter().find(|dropin| dropin.name == DEADLINE_DROPIN)?.contents.as_deref()?;
     let value = contents.lines().find_map(|line| line.strip_prefix("OnBootSec="))?;
     value.trim_end_matches('s').parse().ok()
-}
-
-#[derive(Deserialize)]
-struct Kubeconfig {
-    clusters: Vec<NamedCluster>,
-    users: Vec<NamedUser>,
-}
-
-#[derive(Deserialize)]
-struct NamedCluster {
-    cluster: Cluster,
-}
-
-#[derive(Deserialize)]
-struct Cluster {
-    server: String,
-}
-
-#[derive(Deserialize)]
-struct NamedUser {
-    user: User,
-}
-
-#[derive(Deserialize)]
-struct User {
-    token: String,
-}
-
-impl Kubeconfig {
-    fn first(self) -> Option<(String, Secret)> {
-        let cluster = self.clusters.into_iter().next()?.cluster;
-        let user = self.users.into_iter().next()?.user;
-        Some((cluster.server, Secret::new(user.token)))
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct KubeletFile {
-    #[serde(rename = "providerID")]
-    provider_id: String,
-    max_pods: u32,
-    #[serde(default)]
-    register_with_taints: Vec<TaintFile>,
-    #[serde(default)]
-    kube_reserved: BTreeMap<String, String>,
-    #[serde(default)]
-    system_reserved: BTreeMap<String, String>,
-    #[serde(default)]
-    eviction_hard: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-struct TaintFile {
-    key: String,
-    #[serde(default)]
-    value: String,
-    effect: String,
-}
-
-impl KubeletFile {
-    fn taints(&self) -> Option<Vec<Taint>> {
-        let taint = |taint: &TaintFile| {
-            let effect = TaintEffect::parse(&taint.effect)?;
-            Some(Taint { key: taint.key.clone(), value: taint.value.clone(), effect })
-        };
-        self.register_with_taints.iter().map(taint).collect()
-    }
-
-    fn settings(&self) -> Option<Kubelet> {
-        Some(Kubelet {
-            max_pods: self.max_pods,
-            kube_reserved: amounts(&self.kube_reserved)?,
-            system_reserved: amounts(&self.system_reserved)?,
-            eviction_hard: self.eviction_hard.clone(),
-        })
-    }
-}
-
-fn amounts(quantities: &BTreeMap<String, String>) -> Option<Resources> {
-    let amount = |(name, text): (&String, &String)| Some((name.clone(), parse_quantity(name, text).ok()?));
-    quantities.iter().map(amount).collect()
 }

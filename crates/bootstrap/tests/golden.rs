@@ -264,10 +264,10 @@ fn a_text_that_would_break_out_of_its_place_is_refused() {
         ("providerID", Join { provider_id: String::new(), ..good.clone() }),
         ("label value", Join { labels, ..good.clone() }),
         ("join.servers entry", Join { servers: vec!["http://10.0.0.1".to_owned()], ..good.clone() }),
-        ("kubernetesVersion", Join { kubernetes_version: "v1 ; rm".to_owned(), ..good.clone() }),
-        ("sysextBaseURL", Join { sysext_base_url: "https://x/\"".to_owned(), ..good.clone() }),
+        ("join.kubernetesVersion", Join { kubernetes_version: "v1 ; rm".to_owned(), ..good.clone() }),
+        ("join.sysextBaseURL", Join { sysext_base_url: "https://x/\"".to_owned(), ..good.clone() }),
         (
-            "sysextHashes entry",
+            "join.sysextHashes entry",
             Join { sysext_hashes: [("x.raw".into(), "sha256-abc".into())].into(), ..good.clone() },
         ),
     ];
