@@ -7,6 +7,7 @@ mod explain;
 mod join;
 mod schema;
 mod schema_cases;
+mod scnodepool;
 
 use scarpenter_playground::Options;
 use scarpenter_tests::harness::{Trials, run};
@@ -16,6 +17,7 @@ fn main() -> std::process::ExitCode {
     schema::add(&mut trials);
     explain::add(&mut trials);
     admission::add(&mut trials);
+    scnodepool::add(&mut trials);
     join::add(&mut trials);
     run(trials)
 }

@@ -4,15 +4,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::{Map, Value, json};
 
-use crate::{NodeClaim, NodePool, ScarpenterNodeClass};
+use crate::{NodeClaim, NodePool, SCNodePool, ScarpenterNodeClass};
 
-/// NodePool, NodeClaim and ScarpenterNodeClass, as they are applied.
+/// NodePool, NodeClaim, ScarpenterNodeClass and SCNodePool, as they are applied.
 ///
 /// # Panics
 /// Never: a definition that was a definition before it was normalised is one after.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
-    [NodePool::crd(), NodeClaim::crd(), ScarpenterNodeClass::crd()]
+    [NodePool::crd(), NodeClaim::crd(), ScarpenterNodeClass::crd(), SCNodePool::crd()]
         .into_iter()
         .map(|crd| serde_json::from_value(document(crd)).expect("a normalised definition is a definition"))
         .collect()

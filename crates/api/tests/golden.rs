@@ -31,11 +31,11 @@ fn the_definitions_in_deploy_are_those_of_the_types() {
 }
 
 #[test]
-fn what_is_printed_reads_back_as_the_three_definitions() {
+fn what_is_printed_reads_back_as_the_four_definitions() {
     let stream = scarpenter_api::crds::stream();
     let read: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&stream).unwrap();
     assert_eq!(read, scarpenter_api::crds::all());
-    assert_eq!(read.len(), 3);
+    assert_eq!(read.len(), 4);
 }
 
 #[test]
