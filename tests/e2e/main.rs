@@ -7,6 +7,7 @@ mod case;
 mod catalog;
 mod crashes;
 mod faults;
+mod mesh;
 mod runs;
 mod scheduling;
 
@@ -24,6 +25,7 @@ fn main() -> std::process::ExitCode {
     bad_input::add(&mut trials);
     catalog::add(&mut trials);
     faults::add(&mut trials);
+    mesh::add(&mut trials);
     scheduling::add(&mut trials);
     run(trials)
 }

@@ -15,9 +15,8 @@ fn allowed(krate: &str) -> Option<Vec<&'static str>> {
     let with_core = |more: &[&'static str]| Some([&["core"], more].concat());
     match krate {
         "core" => Some(vec![]),
-        "planner" | "emission" | "api" | "catalog" | "bootstrap" | "headscale" | "provider" | "playground" => {
-            with_core(&[])
-        }
+        "planner" | "emission" | "api" | "catalog" | "bootstrap" | "headscale" | "provider"
+        | "playground" => with_core(&[]),
         "hollow" => with_core(&["bootstrap"]),
         "index" => with_core(&["api"]),
         "controller" => with_core(&[LEAVES.as_slice(), &["index"]].concat()),

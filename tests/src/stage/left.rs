@@ -16,7 +16,8 @@ use serde_json::json;
 use super::{LOOK_EVERY, Stage};
 
 const SCRUBBED_WITHIN: Duration = Duration::from_secs(30);
-const LESSONS: &str = "scarpenter-lessons";
+/// What a controller remembers: lessons of machines, and mesh keys.
+const MEMORIES: [&str; 2] = ["scarpenter-lessons", "scarpenter-mesh"];
 
 /// Names of what is left, by kind.
 #[derive(Debug, Default)]
@@ -91,8 +92,10 @@ pub(super) async fn scrub(client: &Client) -> anyhow::Result<()> {
     let deadline = Instant::now() + SCRUBBED_WITHIN;
     remove_all(&Api::<NodePool>::all(client.clone())).await?;
     remove_all(&Api::<ScarpenterNodeClass>::all(client.clone())).await?;
-    // What machines of one trial have taught would surprise the next.
-    remove(&Api::<ConfigMap>::namespaced(client.clone(), "kube-system"), LESSONS).await?;
+    // What one trial has taught would surprise the next.
+    for name in MEMORIES {
+        remove(&Api::<ConfigMap>::namespaced(client.clone(), "kube-system"), name).await?;
+    }
     loop {
         remove_all(&Api::<NodeClaim>::all(client.clone())).await?;
         remove_all(&Api::<Node>::all(client.clone())).await?;

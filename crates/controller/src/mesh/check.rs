@@ -17,7 +17,7 @@ use crate::provisioner::chain;
 /// Classes are looked at again after this long, besides by events.
 const AGAIN: Duration = Duration::from_secs(5);
 /// An answer that the mesh can be joined holds for this long.
-const GOOD_FOR: Duration = Duration::from_secs(60);
+const GOOD_FOR: Duration = Duration::from_secs(30);
 /// One that it cannot: whoever mends it is waiting.
 const BAD_FOR: Duration = Duration::from_secs(5);
 
