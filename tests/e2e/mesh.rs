@@ -12,6 +12,7 @@ use scarpenter_core::label;
 use scarpenter_headscale::testing::{API_KEY, Fake, TAG, USER, Version};
 use scarpenter_playground::ControlPlane;
 use scarpenter_tests::harness::Trials;
+use scarpenter_tests::scene::chaos;
 use scarpenter_tests::stage::{Setting, Stage, Want};
 use serde_json::{Value, json};
 
@@ -24,6 +25,8 @@ const SOON: Duration = Duration::from_secs(60);
 pub(crate) fn add(trials: &mut Trials) {
     trials.add("mesh::a_machine_has_a_key_of_its_own_and_leaves_no_node_behind", joins_and_leaves);
     trials.add("mesh::without_its_headscale_nothing_is_bought_and_everything_goes", outage);
+    trials.add("mesh::with_a_revoked_key_nothing_is_bought_and_with_a_new_one_everything_goes_on", revoked);
+    trials.add("mesh::a_controller_that_is_killed_again_and_again_leaves_no_mesh_node", killed);
     trials.add("mesh::what_keeps_machines_from_joining_is_said_and_nothing_is_bought", bad_input);
 }
 
@@ -140,29 +143,60 @@ async fn joins_and_leaves(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
 }
 
 async fn outage(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    let go_down = async |_: Case<'_>, fake: &mut Fake| {
+        fake.go_down();
+        Ok(())
+    };
+    let come_up = async |_: Case<'_>, fake: &mut Fake| {
+        fake.come_up();
+        Ok(())
+    };
+    trouble(plane, reason::MESH_UNREACHABLE, "cannot reach Headscale", go_down, come_up).await
+}
+
+async fn revoked(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    const NEXT: &str = "hskey-api-next-0000";
+    let revoke = async |_: Case<'_>, fake: &mut Fake| {
+        fake.state().api_key = NEXT.to_owned();
+        Ok(())
+    };
+    let renew = async |case: Case<'_>, _: &mut Fake| {
+        case.patch(&case.secrets(), SECRET, json!({"stringData": {"apiKey": NEXT}})).await
+    };
+    trouble(plane, reason::UNAUTHENTICATED, "wrong, expired or revoked", revoke, renew).await
+}
+
+/// Headscale fails while a machine runs: nothing is bought, the machine goes, and what it leaves goes later.
+async fn trouble(
+    plane: Arc<ControlPlane>,
+    reason: &str,
+    said: &str,
+    begin: impl AsyncFn(Case<'_>, &mut Fake) -> anyhow::Result<()>,
+    end: impl AsyncFn(Case<'_>, &mut Fake) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     with_mesh(plane, async |stage, fake| {
         stage.start_controller()?;
         stage.until_ready().await?;
         stage.create(&[Want::exact("one", 0).for_seconds(600)]).await?;
         one_joins(stage, fake).await?;
         stage.until_running(1).await?;
-        fake.go_down();
-        stage.create(&[Want::exact("two", 1)]).await?;
         let case = Case::new(stage);
-        let words = until_mesh_is(case, "default", reason::MESH_UNREACHABLE).await?;
+        begin(case, fake).await?;
+        stage.create(&[Want::exact("two", 1)]).await?;
+        let words = until_mesh_is(case, "default", reason).await?;
         ensure!(words.contains(&fake.url()) && !words.contains("hskey"), "{words}");
         // The one that is there goes all the same, and what it leaves is said.
         case.delete(&case.pods(), "one").await?;
         let bought = async || Ok(stage.ledger()?.machines() > 1);
         never(Duration::from_secs(3), "a machine that cannot join is bought", bought).await?;
         stage.until_nothing_is_left().await?;
-        case.event("default", event::MESH_LEFT, &["cannot reach Headscale"]).await?;
+        case.event("default", event::MESH_LEFT, &[said]).await?;
         {
             let state = fake.state();
             let left = (state.keys.len(), state.nodes.len());
             ensure!(left == (1, 1), "{left:?} keys and nodes are left");
         }
-        fake.come_up();
+        end(case, fake).await?;
         until_mesh_is_empty(stage, fake, Duration::from_secs(30)).await?;
         stage.until_ready().await?;
         stage.create(&[Want::exact("three", 2)]).await?;
@@ -173,6 +207,51 @@ async fn outage(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
         let notes = notes.get("scarpenter-mesh").await?.data.unwrap_or_default();
         ensure!(notes.keys().all(|key| key.starts_with("server-")), "{notes:?}");
         stage.ledger()?.demand_at_most_one_each(2)
+    })
+    .await
+}
+
+/// Whatever dies in between: every node goes, and a key that was made for nobody is one that this cluster finds.
+async fn killed(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
+    const PODS: usize = 12;
+    const KILLS: usize = 6;
+    with_mesh(plane, async |stage, fake| {
+        let client = stage.client().clone();
+        let joining = async {
+            let claims: Api<NodeClaim> = Api::all(client);
+            loop {
+                for claim in claims.list(&Default::default()).await?.items {
+                    let mark =
+                        claim.annotations().get(label::MESH_KEY).and_then(|mark| mark.split(' ').next());
+                    if let Some(id) = mark {
+                        // All but the first time it says that the key was used.
+                        let _ = fake.state().join_with(id.parse()?, &claim.name_any());
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let seed = rand::random();
+        tokio::select! {
+            outcome = chaos(stage, PODS, KILLS, seed) => outcome.map(drop),
+            outcome = joining => outcome,
+        }?;
+        // What was noted by a controller that died is collected by the next.
+        let within = Duration::from_secs(90);
+        stage
+            .until(within, "no mesh node is left", async || {
+                let state = fake.state();
+                let used = state.keys.values().filter(|key| key.used).count();
+                let clean = state.nodes.is_empty() && used == 0;
+                Ok(if clean { Ok(()) } else { Err(format!("{:?} {:?}", state.nodes, state.keys)) })
+            })
+            .await
+            .with_context(|| format!("the times of the kills are those of seed {seed}"))?;
+        let state = fake.state();
+        let lost: Vec<_> = state.keys.values().map(|key| key.expiration.subsec_nanosecond()).collect();
+        ensure!(lost.len() <= KILLS && lost.windows(2).all(|two| two[0] == two[1]), "{:?}", state.keys);
+        ensure!(lost.iter().all(|mark| *mark != 0), "{lost:?}");
+        Ok(())
     })
     .await
 }

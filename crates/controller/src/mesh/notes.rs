@@ -34,14 +34,17 @@ pub(super) struct Note {
 
 /// Reads all notes; lines that somebody else wrote are left alone.
 pub(super) async fn read(context: &Context) -> Result<BTreeMap<ClaimUid, Note>, Error> {
+    let _turn = context.mesh.writing.lock().await;
     let map = api(context).get_opt(NAME).await.map_err(Error::kubernetes("read the notes on mesh keys"))?;
     let notes = map.and_then(|map| map.data).map(|data| parse(&data)).unwrap_or_default();
     lock(&context.mesh.notes).clone_from(&notes);
     Ok(notes)
 }
 
-/// Adds notes, or writes them anew.
-pub(super) async fn put(context: &Context, notes: BTreeMap<ClaimUid, Note>) -> Result<(), Error> {
+/// Adds notes. That a claim has left is written over what is there; anything else is not.
+pub(super) async fn put(context: &Context, mut notes: BTreeMap<ClaimUid, Note>) -> Result<(), Error> {
+    let _turn = context.mesh.writing.lock().await;
+    notes.retain(|uid, note| note.left || !lock(&context.mesh.notes).contains_key(uid));
     if notes.is_empty() {
         return Ok(());
     }
@@ -71,6 +74,7 @@ pub(super) async fn remove(context: &Context, claims: &BTreeSet<ClaimUid>) -> Re
     if claims.is_empty() {
         return Ok(());
     }
+    let _turn = context.mesh.writing.lock().await;
     let data: Map<String, Value> = claims.iter().map(|uid| (uid.to_string(), Value::Null)).collect();
     let patch = Patch::Merge(json!({"data": data}));
     match api(context).patch(NAME, &PatchParams::default(), &patch).await {
