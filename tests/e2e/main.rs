@@ -7,6 +7,7 @@ mod case;
 mod catalog;
 mod crashes;
 mod faults;
+mod joining;
 mod mesh;
 mod runs;
 mod scheduling;
@@ -25,6 +26,7 @@ fn main() -> std::process::ExitCode {
     bad_input::add(&mut trials);
     catalog::add(&mut trials);
     faults::add(&mut trials);
+    joining::add(&mut trials);
     mesh::add(&mut trials);
     scheduling::add(&mut trials);
     run(trials)

@@ -69,6 +69,8 @@ pub const MESH_TAG_REFUSED: &str = "MeshTagRefused";
 pub const MESH_NOT_CHECKED: &str = "MeshNotChecked";
 /// Class: a Secret that it names, or the key in it, is not there.
 pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
+/// Class, vendor: machines would be sent more user data than the vendor takes.
+pub const USER_DATA_TOO_LARGE: &str = "UserDataTooLarge";
 /// Class: none of its vendors is usable.
 pub const NO_VENDOR_USABLE: &str = "NoVendorUsable";
 /// Class, vendor: no plugin was given for it.

@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::clock;
 use crate::context::{ClassState, Context};
 use crate::provisioner::chain;
+use crate::vendors::Slot;
 use crate::{join, mesh};
 
 /// Classes are looked at again after this long, besides by events.
@@ -119,7 +120,9 @@ async fn join_ready(
     if !problems.is_empty() {
         return (Status::False, reason::INVALID, problems.join("; "));
     }
-    if let Err(error) = context.authorities.get(context, class).await {
+    // Any vendor will do: what is wrong with a document is wrong with those of all.
+    let vendor = Vendor::new(class.spec.vendors.keys().next().map_or("", String::as_str));
+    if let Err(error) = join::probe(context, class, &vendor).await {
         return (Status::False, reason::JOIN_NOT_POSSIBLE, chain(&error));
     }
     let fresh = memory.join.as_ref().filter(|(outcome, at)| outcome.is_ok() && at.elapsed() < GOOD_FOR);
@@ -162,6 +165,9 @@ async fn vendor_ready(
     if let Some(problem) = slot.problem() {
         return (Status::False, reason::PROVIDER_UNAVAILABLE, problem);
     }
+    if let Some(words) = too_large(context, class, slot, vendor).await {
+        return (Status::False, reason::USER_DATA_TOO_LARGE, words);
+    }
     if let Some(words) = context.stock().denial(vendor, clock::now()) {
         return (Status::False, reason::UNAUTHENTICATED, words);
     }
@@ -195,6 +201,21 @@ async fn vendor_ready(
     memory.vendors.retain(|(name, _, other), _| *name != key.0 || *other != key.2);
     memory.vendors.insert(key, (verdict.clone(), Instant::now()));
     verdict
+}
+
+/// Whether documents of the class are more than the vendor takes; where there can be none, the class says so.
+async fn too_large(
+    context: &Context,
+    class: &ScarpenterNodeClass,
+    slot: &Slot,
+    vendor: &Vendor,
+) -> Option<String> {
+    let limit = slot.capabilities()?.user_data_limit;
+    let size = join::probe(context, class, vendor).await.ok().filter(|size| !limit.takes(*size))?;
+    let (counted, most) = (limit.counted(size), limit.bytes);
+    Some(format!(
+        "machines would get Ignition documents of about {counted} bytes, and {vendor} takes {most}: shorten what spec.ignition names, or the CA bundle"
+    ))
 }
 
 fn check(context: &Context, class: &ScarpenterNodeClass, vendor: &Vendor) -> ClassCheck {

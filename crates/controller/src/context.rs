@@ -1,6 +1,6 @@
 //! What every part of the controller shares.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::catalog::Shelf;
 use crate::event::Events;
 use crate::fence::Fence;
-use crate::join::Authorities;
+use crate::join::ConfigMaps;
 use crate::lessons::Lessons;
 use crate::mesh::Mesh;
 use crate::metrics::Metrics;
@@ -41,7 +41,7 @@ pub(crate) struct Context {
     /// What is usable of each class, as of its latest check.
     pub(crate) classes: Mutex<BTreeMap<String, ClassState>>,
     pub(crate) server: Server,
-    pub(crate) authorities: Authorities,
+    pub(crate) config_maps: ConfigMaps,
     pub(crate) mesh: Mesh,
     pub(crate) wake: Wake,
     pub(crate) inflight: Inflight,
@@ -54,9 +54,14 @@ pub(crate) struct Context {
     written: Mutex<HashMap<ClaimUid, Arc<NodeClaim>>>,
     /// Claims that were let go of and are not seen gone yet: nothing is left to do for them.
     released: Mutex<HashSet<ClaimUid>>,
+    /// Names of claims that were let go of, the oldest first: nobody may have a certificate in them any more.
+    departed: Mutex<VecDeque<String>>,
     /// Ids of bootstrap tokens of self-tests that are running; nobody else answers for them.
     pub(crate) self_tests: Mutex<Vec<String>>,
 }
+
+/// How many names of claims that are gone are remembered.
+const DEPARTED: usize = 10_000;
 
 /// What every machine must know of the API server.
 #[derive(Clone, Debug)]
@@ -175,7 +180,7 @@ impl Context {
             metrics,
             classes: Mutex::default(),
             server,
-            authorities: Authorities::default(),
+            config_maps: ConfigMaps::default(),
             mesh: Mesh::default(),
             wake,
             inflight: Inflight::default(),
@@ -185,6 +190,7 @@ impl Context {
             bound: Mutex::new(Instant::now()),
             written: Mutex::default(),
             released: Mutex::default(),
+            departed: Mutex::default(),
             self_tests: Mutex::default(),
         };
         (context, receiver)
@@ -239,8 +245,18 @@ impl Context {
     }
 
     /// Remembers that a claim was let go of, since the watch may be behind it.
-    pub(crate) fn released(&self, uid: &ClaimUid) {
+    pub(crate) fn released(&self, uid: &ClaimUid, name: &str) {
         self.released.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.clone());
+        let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+        if departed.len() == DEPARTED {
+            departed.pop_front();
+        }
+        departed.push_back(name.to_owned());
+    }
+
+    /// Whether a claim of this name was let go of lately.
+    pub(crate) fn had(&self, name: &str) -> bool {
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|own| own == name)
     }
 
     /// Whether a claim was let go of.

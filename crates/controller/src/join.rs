@@ -2,25 +2,37 @@
 //!
 //! Both are owned by the claim, so that Kubernetes removes them with it if everything else fails.
 
-mod ca;
+mod config_maps;
+mod input;
+mod password;
+mod preview;
+mod probe;
 mod secrets;
 mod self_test;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
-use scarpenter_api::{ScarpenterNodeClass, node};
-use scarpenter_bootstrap::{Join, Method};
-use scarpenter_core::name::{ClaimUid, ProviderId, Secret as Hidden, base36, bootstrap_token_id};
+use scarpenter_api::ScarpenterNodeClass;
+use scarpenter_api::nodeclass::JoinMethod;
+use scarpenter_core::lifecycle::Time;
+use scarpenter_core::name::{ClaimUid, Secret as Hidden, base36, bootstrap_token_id};
 use scarpenter_core::offering::Launch;
 use scarpenter_index::ClaimRecord;
 
-pub(crate) use ca::Authorities;
+pub(crate) use config_maps::ConfigMaps;
+pub(crate) use input::writes_addresses;
+pub use preview::{PreviewError, Surroundings, preview};
+pub(crate) use probe::probe;
 pub(crate) use secrets::{TOKEN_NAMESPACE, claim_of, is_expired, secret_name, token_name};
 pub(crate) use self_test::self_test;
 
+use self::input::{Facts, Given};
 use crate::context::Context;
-use crate::mesh;
+use crate::provisioner::chain;
+use crate::{clock, mesh};
 
 /// Material younger than this is left alone when tidying.
 const TIDY_AFTER_SECONDS: i64 = 30;
@@ -48,8 +60,13 @@ pub(crate) enum Error {
         source: Box<kube::Error>,
     },
     /// The document cannot be rendered from this class.
-    #[error("render the Ignition document")]
-    Render(#[source] Box<scarpenter_bootstrap::Error>),
+    #[error(transparent)]
+    Render(Box<scarpenter_bootstrap::Error>),
+    /// The version to run is not known.
+    #[error(
+        "join.method is K3sAgent, and the API server's version {0} is not one of k3s: set join.kubernetesVersion, such as v1.37.2+k3s1"
+    )]
+    Version(String),
     /// The CA that the class names cannot be had.
     #[error(
         "key {key} of ConfigMap {name} is neither in namespace {namespace} nor in kube-public: create it, or set join.caCertificate"
@@ -62,6 +79,31 @@ pub(crate) enum Error {
         /// The controller's namespace.
         namespace: String,
     },
+    /// The class's Ignition cannot be had.
+    #[error(
+        "spec.ignition: there is no ConfigMap {name} in namespace {namespace}: create it with the document under the key ignition"
+    )]
+    NoIgnition {
+        /// ConfigMap.
+        name: String,
+        /// The controller's namespace.
+        namespace: String,
+    },
+    /// The ConfigMap of the class's Ignition does not say which text it is.
+    #[error(
+        "spec.ignition: ConfigMap {name} in namespace {namespace} has no text under the key ignition, nor just one key"
+    )]
+    IgnitionKey {
+        /// ConfigMap.
+        name: String,
+        /// The controller's namespace.
+        namespace: String,
+    },
+    /// The claim's name has a password at the k3s server that is not the claim's.
+    #[error(
+        "Secret {0} in namespace kube-system holds a password of a node that had this name before: delete it when that node is gone"
+    )]
+    NameTaken(String),
     /// The join Secret is there but not whole.
     #[error("join Secret of claim {0} is not whole")]
     Broken(ClaimUid),
@@ -84,27 +126,36 @@ pub(crate) async fn ensure(
     class: &ScarpenterNodeClass,
     mesh: mesh::Key,
 ) -> Result<Material, Error> {
-    let expires =
-        record.claim.created.after(class.registration_deadline(&launch.offering.vendor) + secrets::SPARE);
+    let expires = secrets::end(record, class.registration_deadline(&launch.offering.vendor));
     let (mesh, mesh_key) = match mesh {
         mesh::Key::Stored => return recover(context, record, expires).await,
         mesh::Key::New(mesh, mark) => (Some(*mesh), Some(mark.to_string())),
         mesh::Key::NotNeeded => (None, None),
     };
-    let ca = context.authorities.get(context, class).await?;
+    let ca_pem = context.config_maps.authority(context, class).await?;
+    let extra = context.config_maps.ignition(context, class).await?;
+    let node_password = (class.spec.join.method == JoinMethod::K3sAgent).then(password::fresh);
     for clash in 0..CLASHES {
         let id = bootstrap_token_id(&record.claim.uid, clash);
         let secret = Hidden::new(format!("{}{}", base36(rand::random(), 8), base36(rand::random(), 8)));
-        let join = Join { mesh: mesh.clone(), ..join(context, record, launch, class, &ca, (&id, &secret)) };
+        let given = Given {
+            ca_pem: ca_pem.clone(),
+            extra: extra.clone(),
+            token: (id.clone(), secret.clone()),
+            node_password: node_password.clone(),
+            mesh: mesh.clone(),
+        };
+        let join = input::join(&context.server, class, Facts::of(record, launch), given)?;
         let document = scarpenter_bootstrap::render(&join).map_err(|error| Error::Render(Box::new(error)))?;
         let token = secrets::token(record, &id, &secret, expires);
-        let stored = secrets::join(record, &id, &secret, document.bytes(), mesh_key.as_deref());
+        let kept = secrets::Kept { mesh_key: mesh_key.clone(), node_password: node_password.clone() };
+        let stored = secrets::join(record, &id, &secret, document.bytes(), &kept);
         let (tokens, joins) = apis(context);
         let post = PostParams::default();
         let (token_made, stored_made) =
             tokio::join!(tokens.create(&post, &token), joins.create(&post, &stored));
         match (made(token_made, "store the bootstrap token")?, made(stored_made, "store the join Secret")?) {
-            (true, true) => return Ok(Material { user_data: document.bytes().to_vec(), mesh_key }),
+            (true, true) => return take(context, record, document.bytes().to_vec(), kept).await,
             (false, stored_is_ours) if !secrets::is_token_of(&tokens, &id, &record.claim.uid).await? => {
                 if stored_is_ours {
                     remove(&joins, &secret_name(&record.claim.uid), "remove the join Secret of a clash")
@@ -114,7 +165,7 @@ pub(crate) async fn ensure(
             // The document is new, but the token is of an earlier look: the document's wins.
             (false, true) => {
                 secrets::replace_token(&tokens, &token).await?;
-                return Ok(Material { user_data: document.bytes().to_vec(), mesh_key });
+                return take(context, record, document.bytes().to_vec(), kept).await;
             }
             // The document is of an earlier look: it wins over the token that was just made.
             (_, false) => return recover(context, record, expires).await,
@@ -124,18 +175,27 @@ pub(crate) async fn ensure(
 }
 
 /// The stored document decides; the token is made to match it.
-async fn recover(
-    context: &Context,
-    record: &ClaimRecord,
-    expires: scarpenter_core::lifecycle::Time,
-) -> Result<Material, Error> {
+async fn recover(context: &Context, record: &ClaimRecord, expires: Time) -> Result<Material, Error> {
     let (tokens, joins) = apis(context);
     let name = secret_name(&record.claim.uid);
     let stored = joins.get(&name).await.map_err(Error::kubernetes("read the join Secret"))?;
     let (id, secret, user_data) =
         secrets::parts(&stored).ok_or_else(|| Error::Broken(record.claim.uid.clone()))?;
     secrets::replace_token(&tokens, &secrets::token(record, &id, &secret, expires)).await?;
-    Ok(Material { user_data, mesh_key: secrets::mesh_key(&stored) })
+    take(context, record, user_data, secrets::Kept::of(&stored)).await
+}
+
+/// What the stored document needs besides is made before the machine is: the password of its name.
+async fn take(
+    context: &Context,
+    record: &ClaimRecord,
+    user_data: Vec<u8>,
+    kept: secrets::Kept,
+) -> Result<Material, Error> {
+    if let Some(password) = &kept.node_password {
+        password::put(&apis(context).0, record, password).await?;
+    }
+    Ok(Material { user_data, mesh_key: kept.mesh_key })
 }
 
 /// Reads the stored document.
@@ -146,7 +206,7 @@ pub(crate) async fn read(context: &Context, record: &ClaimRecord) -> Result<Mate
         .await
         .map_err(Error::kubernetes("read the join Secret"))?;
     let (_, _, user_data) = secrets::parts(&stored).ok_or_else(|| Error::Broken(record.claim.uid.clone()))?;
-    Ok(Material { user_data, mesh_key: secrets::mesh_key(&stored) })
+    take(context, record, user_data, secrets::Kept::of(&stored)).await
 }
 
 /// Whether an earlier look has stored the document.
@@ -180,22 +240,74 @@ pub(crate) async fn forget(context: &Context, claim: &ClaimUid) -> Result<(), Er
     Ok(())
 }
 
-/// Removes material that no claim can use any more: its claim has registered, or is gone.
+/// Gives up the password of the claim's name. Only k3s clusters have any, so others are not asked.
+pub(crate) async fn forget_name(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
+    let class = context.view().class(&record.object.spec.node_class_ref.name).cloned();
+    let is_agent = class.is_none_or(|class| class.spec.join.method == JoinMethod::K3sAgent);
+    if !is_agent && !context.server.version.contains("+k3s") {
+        return Ok(());
+    }
+    password::remove(&apis(context).0, record).await
+}
+
+/// Removes material that no claim can use any more: its claim has registered, or is gone. What a claim still waits with
+/// is kept alive: its token for as long as it may wait by now, and the password of its name.
 ///
 /// A leader that stood still may have made it anew after the fact.
 pub(crate) async fn tidy(context: &Context) -> Result<(), Error> {
     let (tokens, joins) = apis(context);
     let ours = kube::api::ListParams::default().labels(secrets::CLAIM);
-    for api in [tokens, joins] {
+    let (mut waiting, mut named) = (BTreeMap::new(), BTreeSet::new());
+    for api in [&tokens, &joins] {
         let listed = api.list_metadata(&ours).await.map_err(Error::kubernetes("list the join material"))?;
         for secret in listed.items {
             let Some(uid) = secret.labels().get(secrets::CLAIM).map(|uid| ClaimUid::new(uid.clone())) else {
                 continue;
             };
-            let needed = context.view().claim_of(&uid).is_some_and(|record| !record.claim.registered);
-            if !needed && is_old(&secret) {
-                remove(&api, &secret.name_any(), "remove join material that nobody needs").await?;
+            let record = context.view().claim_of(&uid).cloned();
+            let is_password = secret.name_any().ends_with(password::SUFFIX);
+            match record.filter(|record| is_password || !record.claim.registered) {
+                Some(_) if is_password => drop(named.insert(uid)),
+                Some(record) => {
+                    if let Some(end) = secrets::noted_end(&secret) {
+                        waiting.insert(uid, (record, secret.name_any(), end));
+                    }
+                }
+                None if is_old(&secret) => {
+                    remove(api, &secret.name_any(), "remove join material that nobody needs").await?
+                }
+                None => {}
             }
+        }
+    }
+    for (uid, (record, token, end)) in waiting {
+        keep_alive(context, &record, &token, end, named.contains(&uid)).await?;
+    }
+    Ok(())
+}
+
+/// The class may let machines take longer than when the claim was launched, and a k3s server that was started meanwhile
+/// may have taken the password for one of a node that never came.
+async fn keep_alive(
+    context: &Context,
+    record: &ClaimRecord,
+    token: &str,
+    end: Time,
+    is_named: bool,
+) -> Result<(), Error> {
+    let class = context.view().class(&record.object.spec.node_class_ref.name).cloned();
+    let (Some(class), Some(launch), None) = (class, &record.claim.launch, record.claim.deleted) else {
+        return Ok(());
+    };
+    let due = secrets::end(record, class.registration_deadline(&launch.offering.vendor));
+    if due > end && due > clock::now() {
+        secrets::prolong_token(&apis(context).0, token, due).await?;
+        tracing::info!(claim = record.claim.name, until = clock::rfc3339(due), "bootstrap token renewed");
+    }
+    if !is_named && class.spec.join.method == JoinMethod::K3sAgent {
+        // Where its join Secret was deleted, its own life says so.
+        if let Err(error) = read(context, record).await {
+            tracing::warn!(claim = record.claim.name, error = %chain(&error), "node password not written again");
         }
     }
     Ok(())
@@ -226,63 +338,5 @@ fn made(outcome: Result<Secret, kube::Error>, doing: &'static str) -> Result<boo
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
         Err(error) => Err(Error::kubernetes(doing)(error)),
-    }
-}
-
-fn join(
-    context: &Context,
-    record: &ClaimRecord,
-    launch: &Launch,
-    class: &ScarpenterNodeClass,
-    ca_pem: &str,
-    (token_id, token_secret): (&str, &Hidden),
-) -> Join {
-    let spec = &class.spec.join;
-    let vendor = &launch.offering.vendor;
-    let mut labels = launch.labels.clone();
-    labels.extend(record.object.metadata.labels.clone().unwrap_or_default());
-    let taints = record
-        .object
-        .spec
-        .taints
-        .iter()
-        .chain(&record.object.spec.startup_taints)
-        .cloned()
-        .collect::<Vec<_>>();
-    let deadline = class.registration_deadline(vendor).as_secs();
-    let grace = record.object.spec.termination_grace_period.as_ref().and_then(|grace| grace.get());
-    let life = record.claim.expire_after.zip(grace).map(|(life, grace)| (life + grace).as_secs());
-    Join {
-        node_name: record.claim.name.clone(),
-        provider_id: ProviderId { vendor: vendor.clone(), claim: record.claim.uid.clone() }.to_string(),
-        servers: if spec.servers.is_empty() {
-            vec![context.server.url.clone()]
-        } else {
-            spec.servers.clone()
-        },
-        ca_pem: ca_pem.to_owned(),
-        token_id: token_id.to_owned(),
-        token_secret: token_secret.clone(),
-        kubernetes_version: spec.kubernetes_version.clone().unwrap_or_else(|| context.server.version.clone()),
-        cluster_dns: spec.cluster_dns.clone(),
-        cluster_domain: spec.cluster_domain.clone(),
-        labels,
-        taints: node::parse_taints(&taints),
-        kubelet: class.to_class().kubelet,
-        sysext_base_url: spec.sysext_base_url.clone(),
-        sysext_hashes: spec.sysext_hashes.clone(),
-        never_joined_after: spec.dead_man.never_joined.then_some(deadline),
-        lifetime: life.filter(|_| spec.dead_man.lifetime),
-        api_unreachable_after: spec
-            .dead_man
-            .api_unreachable
-            .as_ref()
-            .and_then(|out| out.get())
-            .map(|out| out.as_secs()),
-        method: Method::Kubelet,
-        mesh: None,
-        firewall: spec.firewall.as_ref().map(|firewall| firewall.allow_from.clone()),
-        extra: None,
-        external_addresses: false,
     }
 }

@@ -71,7 +71,7 @@ impl fmt::Display for Left {
 }
 
 fn is_join_material(name: &str) -> bool {
-    name.starts_with("join-") || name.starts_with("bootstrap-token-")
+    name.starts_with("join-") || name.starts_with("bootstrap-token-") || name.ends_with(".node-password.k3s")
 }
 
 fn secrets(client: &Client) -> Api<Secret> {

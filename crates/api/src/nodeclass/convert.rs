@@ -1,6 +1,7 @@
 //! A class as core thinks of it, and what is wrong with one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use scarpenter_core::kubelet;
@@ -86,16 +87,18 @@ impl ScarpenterNodeClass {
             out.extend(problem.map(|words| format!("{field}: {words}")))
         };
         say("spec.vendors", spec.vendors.is_empty().then(|| "names no vendor".to_owned()));
-        say("spec.ignition", spec.ignition.is_some().then(|| "not supported yet".to_owned()));
-        say(
-            "spec.join.method",
-            (join.method == JoinMethod::K3sAgent).then(|| "K3sAgent is not supported yet".to_owned()),
-        );
+        say("spec.join.kubernetesVersion", version_problem(join.method, join.kubernetes_version.as_deref()));
         for server in &join.servers {
             say("spec.join.servers", server_problem(server));
         }
+        for (file, hash) in &join.sysext_hashes {
+            say("spec.join.sysextHashes", hash_problem(file, hash));
+        }
+        for range in join.firewall.iter().flat_map(|firewall| &firewall.allow_from) {
+            say("spec.join.firewall.allowFrom", range_problem(range));
+        }
         for address in &join.cluster_dns {
-            let bad = address.parse::<std::net::IpAddr>().is_err();
+            let bad = address.parse::<IpAddr>().is_err();
             say("spec.join.clusterDNS", bad.then(|| format!("{address:?} is not an IP address")));
         }
         say("spec.join.launchDeadline", join.launch_deadline.problem());
@@ -188,6 +191,48 @@ fn server_problem(server: &str) -> Option<String> {
     .then(|| format!("{server:?} is not https://HOST:PORT"))
 }
 
+/// A kubelet's image is one of Kubernetes, an agent's one of k3s.
+fn version_problem(method: JoinMethod, version: Option<&str>) -> Option<String> {
+    let version = version?;
+    match (method, version.contains("+k3s")) {
+        (JoinMethod::K3sAgent, false) => Some(format!(
+            "{version} is no version of k3s, such as {version}+k3s1, and join.method is K3sAgent"
+        )),
+        (JoinMethod::Kubelet, true) => {
+            let kubelet = version.split('+').next().unwrap_or(version);
+            Some(format!("{version} is a version of k3s, and join.method is Kubelet: say {kubelet}"))
+        }
+        _ => None,
+    }
+}
+
+/// As Ignition writes hashes.
+fn hash_problem(file: &str, hash: &str) -> Option<String> {
+    let (kind, digits) = hash.split_once('-').unwrap_or_default();
+    let length = [("sha256", 64), ("sha512", 128)].into_iter().find(|(name, _)| *name == kind);
+    let fine = length.is_some_and(|(_, length)| digits.len() == length)
+        && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if !fine {
+        return Some(format!("{hash:?} of {file} is neither sha256- and 64 hex digits nor sha512- and 128"));
+    }
+    let is_name = !file.is_empty() && !file.contains('/');
+    (!is_name).then(|| format!("{file:?} is not the name of a file, such as kubernetes-v1.37.2-x86-64.raw"))
+}
+
+fn range_problem(range: &str) -> Option<String> {
+    let (address, bits) =
+        range.split_once('/').map_or((range, None), |(address, bits)| (address, Some(bits)));
+    let most = address.parse::<IpAddr>().ok().map(|address| if address.is_ipv4() { 32 } else { 128 });
+    let fits = |most: u8| {
+        bits.is_none_or(|bits| {
+            bits.bytes().all(|digit| digit.is_ascii_digit())
+                && bits.parse().is_ok_and(|bits: u8| bits <= most)
+        })
+    };
+    (!most.is_some_and(fits))
+        .then(|| format!("{range:?} is neither an address nor a range such as 10.0.0.0/8"))
+}
+
 fn setting_problem(key: &str, value: &Value) -> Option<String> {
     let fine = match value {
         Value::String(_) => true,
@@ -264,13 +309,20 @@ mod tests {
     fn what_does_not_work_is_said() {
         let class = class(
             "{vendors: {hcloud: {}}, mesh: {headscale: {url: u, user: w, apiKeySecretRef: {name: n, key: k}}}, \
-             ignition: {configMapRef: {name: x}}, join: {method: K3sAgent, servers: ['http://10.0.0.1:6443'], \
+             ignition: {configMapRef: {name: x}}, join: {method: K3sAgent, kubernetesVersion: v1.37.2, \
+             servers: ['http://10.0.0.1:6443'], sysextHashes: {a.raw: sha256-0}, firewall: {allowFrom: [home]}, \
              clusterDNS: [dns], launchDeadline: soon, kubelet: {evictionHard: {memory.available: lots}}}}",
         );
         let problems = class.problems().join("\n");
-        for field in
-            ["ignition", "join.method", "join.servers", "clusterDNS", "launchDeadline", "evictionHard"]
-        {
+        for field in [
+            "kubernetesVersion",
+            "join.servers",
+            "sysextHashes",
+            "allowFrom",
+            "clusterDNS",
+            "launchDeadline",
+            "evictionHard",
+        ] {
             assert!(problems.contains(field), "{field} is not in\n{problems}");
         }
     }
@@ -287,6 +339,45 @@ mod tests {
             let class = class(&format!("{{vendors: {{hcloud: {{}}}}, join: {{kubelet: {kubelet}}}}}"));
             assert_eq!(class.problems().len(), 1, "{kubelet}: {:?}", class.problems());
             assert!(class.to_class().kubelet.kube_reserved.iter().all(|(_, amount)| amount >= 0));
+        }
+    }
+
+    #[test]
+    fn a_version_is_one_of_what_the_method_runs() {
+        let words = |method: &str, version: &str| {
+            let join = format!("{{method: {method}, kubernetesVersion: {version}}}");
+            class(&format!("{{vendors: {{hcloud: {{}}}}, join: {join}}}")).problems().join("; ")
+        };
+        assert_eq!(words("K3sAgent", "v1.37.2+k3s1"), "");
+        assert_eq!(words("Kubelet", "v1.37.2"), "");
+        assert!(words("K3sAgent", "v1.37.2").contains("v1.37.2+k3s1"));
+        assert!(words("Kubelet", "v1.37.2+k3s1").contains("say v1.37.2"));
+    }
+
+    #[test]
+    fn a_hash_is_whole_and_of_a_file() {
+        let (short, long) = ("0".repeat(64), "f".repeat(128));
+        assert_eq!(hash_problem("a.raw", &format!("sha256-{short}")), None);
+        assert_eq!(hash_problem("a.raw", &format!("sha512-{long}")), None);
+        for (file, hash) in [
+            ("a.raw", short.clone()),
+            ("a.raw", format!("md5-{short}")),
+            ("a.raw", format!("sha512-{short}")),
+            ("a.raw", format!("sha256-{}g", &short[1..])),
+            ("x/a.raw", format!("sha256-{short}")),
+            ("", format!("sha256-{short}")),
+        ] {
+            assert!(hash_problem(file, &hash).is_some(), "{file} {hash}");
+        }
+    }
+
+    #[test]
+    fn what_may_come_in_is_an_address_or_a_range() {
+        for fine in ["10.0.0.0/8", "192.0.2.7", "0.0.0.0/0", "2001:db8::/32", "::1"] {
+            assert_eq!(range_problem(fine), None, "{fine}");
+        }
+        for bad in ["", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0/8", "::/129", "home"] {
+            assert!(range_problem(bad).is_some(), "{bad}");
         }
     }
 

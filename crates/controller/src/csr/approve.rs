@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
@@ -17,30 +18,71 @@ use scarpenter_index::ClaimRecord;
 use scarpenter_provider::FindMachine;
 use serde_json::json;
 
-use super::decide::{Candidate, Claims, Decision, SERVING_SIGNER, decide};
+use super::decide::{Candidate, Claims, Decision, Reason, SERVING_SIGNER, decide};
 use crate::context::Context;
 use crate::event::Severity;
-use crate::join;
 use crate::lifecycle::{Error, annotate};
+use crate::provisioner::chain;
+use crate::{clock, join, mesh};
 
 /// Requests that are decided in parallel.
 const PARALLEL: usize = 32;
+/// What could not be answered is looked at again after this long.
+const AGAIN: Duration = Duration::from_secs(2);
+/// After this long a kubelet asks anew.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(900);
 const BOOTSTRAP_USER: &str = "system:bootstrap:";
+
+/// Requests that could not be answered yet, and since when.
+type Waiting = Mutex<BTreeMap<String, Instant>>;
 
 /// Decides requests for ever.
 pub(crate) async fn run(context: Arc<Context>) {
+    let waiting = Waiting::default();
+    tokio::join!(watch(&context, &waiting), again(&context, &waiting));
+}
+
+async fn watch(context: &Context, waiting: &Waiting) {
     let api = Api::<CertificateSigningRequest>::all(context.client.clone());
     let requests = watcher(api, watcher::Config::default()).default_backoff().applied_objects();
-    let context = &context;
     requests
         .filter_map(|request| async move { request.map_err(|error| tracing::warn!(%error, "watch of certificate requests interrupted")).ok() })
         .for_each_concurrent(PARALLEL, |request| async move {
             if let Err(error) = answer(context, &request).await {
                 let name = request.name_any();
-                tracing::error!(request = name, error = %crate::provisioner::chain(&error), "certificate request not answered");
+                tracing::warn!(request = name, error = %chain(&error), "certificate request not answered yet");
+                lock(waiting).insert(name, Instant::now());
             }
         })
         .await;
+}
+
+/// Answers what could not be answered at first: nothing of a request changes, so no event brings it again.
+async fn again(context: &Context, waiting: &Waiting) {
+    let api = Api::<CertificateSigningRequest>::all(context.client.clone());
+    loop {
+        tokio::time::sleep(AGAIN).await;
+        let names: Vec<(String, Instant)> = std::mem::take(&mut *lock(waiting)).into_iter().collect();
+        futures::stream::iter(names)
+            .for_each_concurrent(PARALLEL, |(name, since)| {
+                let api = api.clone();
+                async move {
+                    let outcome = match api.get_opt(&name).await {
+                        Ok(Some(request)) => answer(context, &request).await,
+                        Ok(None) => Ok(()),
+                        Err(error) => Err(Error::kubernetes("read the certificate request")(error)),
+                    };
+                    if outcome.is_err() && since.elapsed() < GIVEN_UP_AFTER {
+                        lock(waiting).insert(name, since);
+                    }
+                }
+            })
+            .await;
+    }
+}
+
+fn lock(waiting: &Waiting) -> std::sync::MutexGuard<'_, BTreeMap<String, Instant>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn answer(context: &Context, request: &CertificateSigningRequest) -> Result<(), Error> {
@@ -54,6 +96,10 @@ async fn answer(context: &Context, request: &CertificateSigningRequest) -> Resul
         let facts = Facts::gather(context, request).await?;
         match decide(request, &facts) {
             Decision::NotOurs => return Ok(()),
+            // A denial is for good, and what is not known now may be the very address that it asks for.
+            Decision::Deny { reason: Reason::WrongNames, .. } if facts.unsure.is_some() => {
+                return Err(facts.unsure.unwrap_or(Error::Stale("the machine's addresses")));
+            }
             Decision::Deny { reason, message, claim } => {
                 tracing::warn!(
                     request = request.name_any(),
@@ -157,34 +203,44 @@ async fn tell(
 }
 
 /// What one decision may look at.
+#[derive(Default)]
 struct Facts {
     by_token: BTreeMap<String, Candidate>,
     by_name: BTreeMap<String, Candidate>,
     our_nodes: Vec<String>,
+    /// Why some addresses of the machine are not known now.
+    unsure: Option<Error>,
 }
 
 impl Facts {
     /// Collects the claims that the request could be about.
     async fn gather(context: &Context, request: &CertificateSigningRequest) -> Result<Self, Error> {
         let user = request.spec.username.as_deref().unwrap_or_default();
-        let mut facts = Self { by_token: BTreeMap::new(), by_name: BTreeMap::new(), our_nodes: Vec::new() };
+        let mut facts = Self::default();
         if let Some(id) = user.strip_prefix(BOOTSTRAP_USER) {
             facts.by_token.extend(by_token(context, id).await?.map(|candidate| (id.to_owned(), candidate)));
         }
         if let Some(name) = user.strip_prefix("system:node:") {
             let record = context.view().claim(name).cloned();
-            let addresses = match &record {
-                Some(record) if request.spec.signer_name == SERVING_SIGNER => {
-                    addresses(context, record).await
+            let mut addresses = Vec::new();
+            if let Some(record) = record.as_ref().filter(|_| request.spec.signer_name == SERVING_SIGNER) {
+                let (of_mesh, of_vendor) =
+                    tokio::join!(mesh::addresses(context, record), vendor_addresses(context, record));
+                let of_mesh = of_mesh.map_err(|error| Error::Mesh(Box::new(error)));
+                for found in [of_mesh, of_vendor] {
+                    match found {
+                        Ok(found) => addresses.extend(found),
+                        Err(error) => facts.unsure = Some(error),
+                    }
                 }
-                _ => Vec::new(),
-            };
+            }
             let view = context.view();
             if let Some(record) = &record {
                 let candidate = Candidate { addresses, ..candidate(&view, record, String::new()) };
                 facts.by_name.insert(name.to_owned(), candidate);
             }
             let ours = view.claim(name).is_some()
+                || context.had(name)
                 || view.node(name).is_some_and(|node| {
                     node.provider_id.is_some() || node.labels.contains_key(label::NODE_CLASS)
                 });
@@ -199,7 +255,9 @@ async fn by_token(context: &Context, id: &str) -> Result<Option<Candidate>, Erro
     let tokens = Api::<Secret>::namespaced(context.client.clone(), join::TOKEN_NAMESPACE);
     let token =
         tokens.get_opt(&join::token_name(id)).await.map_err(Error::kubernetes("read the bootstrap token"))?;
-    let Some(uid) = token.filter(|token| !join::is_expired(token)).as_ref().and_then(join::claim_of) else {
+    let Some(uid) =
+        token.filter(|token| !join::is_expired(token, clock::now())).as_ref().and_then(join::claim_of)
+    else {
         return Ok(None);
     };
     let view = context.view();
@@ -207,26 +265,22 @@ async fn by_token(context: &Context, id: &str) -> Result<Option<Candidate>, Erro
 }
 
 /// Addresses that the provider reports now; a list may be older than the machine.
-async fn addresses(context: &Context, record: &ClaimRecord) -> Vec<IpAddr> {
-    let Some(launch) = &record.claim.launch else { return Vec::new() };
-    let Some(slot) = context.vendors.get(&launch.offering.vendor) else { return Vec::new() };
+///
+/// # Errors
+/// When the plugin does not say.
+pub(crate) async fn vendor_addresses(context: &Context, record: &ClaimRecord) -> Result<Vec<IpAddr>, Error> {
+    let Some(launch) = &record.claim.launch else { return Ok(Vec::new()) };
+    let vendor = &launch.offering.vendor;
+    let slot = context.vendors.get(vendor).ok_or(Error::Missing("the vendor's plugin"))?;
     let find = FindMachine {
         cluster: context.cluster.clone(),
         claim: record.claim.uid.clone(),
         machine: record.claim.machine_id.clone(),
         place: None,
     };
-    match slot.client.get_machine(find).await {
-        Ok(machine) => machine
-            .iter()
-            .flat_map(|machine| &machine.addresses)
-            .filter_map(|address| address.parse().ok())
-            .collect(),
-        Err(error) => {
-            tracing::warn!(claim = record.claim.name, %error, "addresses of the machine not known");
-            Vec::new()
-        }
-    }
+    let machine = slot.client.get_machine(find).await.map_err(Error::provider("find the machine"))?;
+    let addresses = machine.into_iter().flat_map(|machine| machine.addresses);
+    Ok(addresses.filter_map(|address| address.parse().ok()).collect())
 }
 
 fn candidate(view: &scarpenter_index::View, record: &ClaimRecord, token_id: String) -> Candidate {

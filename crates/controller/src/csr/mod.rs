@@ -3,5 +3,5 @@
 mod approve;
 pub mod decide;
 
-pub(crate) use approve::run;
+pub(crate) use approve::{run, vendor_addresses};
 pub(crate) use decide::{BOOTSTRAP_GROUP, CLIENT_SIGNER};

@@ -9,7 +9,7 @@ pub(crate) const ANNOTATION: &str = "scarpenter.sparecores.com/boots";
 
 /// The mark of a class: what it buys where, and how long it waits, is not in it.
 pub(crate) fn mark(spec: &ScarpenterNodeClassSpec) -> String {
-    let Join { method, kubernetes_version, sysext_base_url, kubelet, .. } = &spec.join;
+    let Join { method, kubernetes_version, sysext_base_url, sysext_hashes, kubelet, .. } = &spec.join;
     let settings: Vec<_> = spec.vendors.iter().map(|(vendor, own)| (vendor, &own.settings)).collect();
     let all = json!([
         spec.image,
@@ -19,7 +19,9 @@ pub(crate) fn mark(spec: &ScarpenterNodeClassSpec) -> String {
         method,
         kubernetes_version,
         sysext_base_url,
+        sysext_hashes,
         kubelet,
+        spec.mesh.as_ref().map(|mesh| &mesh.tailscale),
     ]);
     format!("{:016x}", fnv(all.to_string().as_bytes()))
 }
@@ -31,6 +33,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -54,6 +57,12 @@ mod tests {
         let mut reserved = class.clone();
         reserved.join.kubelet.max_pods = 50;
         assert_ne!(mark(&reserved), mark(&class));
+        let mut meshed = class.clone();
+        meshed.mesh = serde_json::from_value(json!({"headscale": {
+            "url": "https://mesh.example.com", "user": "workers", "apiKeySecretRef": {"name": "n", "key": "k"},
+        }}))
+        .unwrap();
+        assert_ne!(mark(&meshed), mark(&class));
         let mut disk = class.clone();
         disk.boot_disk.size_gib += 1;
         assert_ne!(mark(&disk), mark(&class));

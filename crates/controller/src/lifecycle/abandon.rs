@@ -33,6 +33,12 @@ pub(crate) async fn abandon(
     if let Err(error) = join::forget(context, &record.claim.uid).await {
         tracing::debug!(error = %crate::provisioner::chain(&error), "join material not removed yet");
     }
+    // A node that is there may still need the password of its name, until it is drained.
+    if !record.claim.registered
+        && let Err(error) = join::forget_name(context, record).await
+    {
+        tracing::debug!(error = %crate::provisioner::chain(&error), "node password not removed yet");
+    }
     delete(context, record).await?;
     remember(context, record, reason, &words);
     Ok(Next::Again)

@@ -229,9 +229,10 @@ pub(crate) async fn release(context: &Context, record: &ClaimRecord) -> Result<N
     if !record.claim.registered {
         join::forget(context, &record.claim.uid).await.map_err(|error| Error::Join(Box::new(error)))?;
     }
+    join::forget_name(context, record).await.map_err(|error| Error::Join(Box::new(error)))?;
     mesh::leave(context, record).await.map_err(|error| Error::Mesh(Box::new(error)))?;
     patch::let_go(context, record).await?;
-    context.released(&record.claim.uid);
+    context.released(&record.claim.uid, &record.claim.name);
     context.metrics.terminated(record.pool.as_deref());
     tracing::info!("claim released");
     Ok(Next::After(super::POLL))

@@ -1,8 +1,9 @@
 //! Registration and initialization: everything is recomputed from claim and node, so repeating it is safe.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::{Node, NodeAddress, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
@@ -16,10 +17,13 @@ use serde_json::json;
 use super::{Error, Next, status};
 use crate::context::Context;
 use crate::event::Severity;
-use crate::{join, lessons, mesh};
+use crate::{csr, join, lessons, mesh};
 
 /// A node that has so many percent of what was promised is what was promised.
 const ENOUGH: i64 = 90;
+
+/// Taint of a kubelet that waits for somebody to write its addresses.
+const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 /// Syncs claim to node in one patch, takes the unregistered taint off, and forgets the join material.
 pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<Next, Error> {
@@ -31,8 +35,12 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
         .map(|node| node.name.clone())
         .ok_or(Error::Stale("the node"))?;
     let node = api.get(&name).await.map_err(Error::kubernetes("read the node"))?;
+    let node = match writes_addresses(context, record) {
+        true => with_addresses(context, record, &api, node).await?,
+        false => node,
+    };
     warn_of_missing_taint(context, record, &node).await;
-    let patch = registered(record, &node);
+    let patch = registered(record, &node, writes_addresses(context, record));
     let written = api
         .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
         .await
@@ -51,6 +59,46 @@ pub(crate) async fn register(context: &Context, record: &ClaimRecord) -> Result<
     }
     tracing::info!(node = name, "node registered");
     Ok(Next::Again)
+}
+
+fn writes_addresses(context: &Context, record: &ClaimRecord) -> bool {
+    let class = context.view().class(&record.object.spec.node_class_ref.name).cloned();
+    let launch = record.claim.launch.as_ref();
+    class.zip(launch).is_some_and(|(class, launch)| {
+        join::writes_addresses(&launch.offering.vendor, class.spec.join.method)
+    })
+}
+
+/// Writes the addresses at which the API server reaches the node, which it cannot know itself. Its kubelet keeps them,
+/// and asks for a serving certificate only now.
+async fn with_addresses(
+    context: &Context,
+    record: &ClaimRecord,
+    api: &Api<Node>,
+    node: Node,
+) -> Result<Node, Error> {
+    let found = csr::vendor_addresses(context, record).await?;
+    if found.is_empty() {
+        return Err(Error::Missing("an address of the machine"));
+    }
+    let addresses = addresses(&node.name_any(), &found);
+    if node.status.as_ref().and_then(|status| status.addresses.as_ref()) == Some(&addresses) {
+        return Ok(node);
+    }
+    let patch = json!({
+        "metadata": {"resourceVersion": node.resource_version()},
+        "status": {"addresses": addresses},
+    });
+    api.patch_status(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .map_err(Error::kubernetes("write the addresses of the node"))
+}
+
+/// As a cloud controller would write them; the name comes last, so that the API server dials an address.
+fn addresses(name: &str, found: &[IpAddr]) -> Vec<NodeAddress> {
+    let address = |type_: &str, address: String| NodeAddress { type_: type_.to_owned(), address };
+    let found = found.iter().map(|found| address("InternalIP", found.to_string()));
+    found.chain([address("Hostname", name.to_owned())]).collect()
 }
 
 /// Whether the machine is what was promised. That its pods do not fit is said once it is fit for use, and what it has
@@ -93,7 +141,7 @@ async fn warn_of_missing_taint(context: &Context, record: &ClaimRecord, node: &N
 }
 
 /// The patch of LIF-7.
-fn registered(record: &ClaimRecord, node: &Node) -> serde_json::Value {
+fn registered(record: &ClaimRecord, node: &Node, has_addresses: bool) -> serde_json::Value {
     let mut labels: BTreeMap<String, String> =
         record.claim.launch.as_ref().map(|launch| launch.labels.clone()).unwrap_or_default();
     labels.extend(record.object.labels().clone());
@@ -119,7 +167,7 @@ fn registered(record: &ClaimRecord, node: &Node) -> serde_json::Value {
             "finalizers": finalizers,
             "ownerReferences": owners,
         },
-        "spec": {"taints": taints(record, node)},
+        "spec": {"taints": taints(record, node, has_addresses)},
     })
 }
 
@@ -137,9 +185,12 @@ fn is_fact(key: &str) -> bool {
     facts.contains(&key) || key == "kubectl.kubernetes.io/last-applied-configuration"
 }
 
-fn taints(record: &ClaimRecord, node: &Node) -> Vec<Taint> {
+fn taints(record: &ClaimRecord, node: &Node, has_addresses: bool) -> Vec<Taint> {
     let mut out = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     out.retain(|taint| taint.key != label::UNREGISTERED_TAINT);
+    if has_addresses {
+        out.retain(|taint| taint.key != UNINITIALIZED_TAINT);
+    }
     if node.labels().get(label::DO_NOT_SYNC_TAINTS).is_some_and(|value| value == "true") {
         return out;
     }
@@ -177,4 +228,40 @@ pub(crate) async fn initialize(context: &Context, record: &ClaimRecord) -> Resul
     tracing::info!(node = name, "node initialized");
     context.wake.pools.notify_one();
     Ok(Next::Again)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn registering(has_addresses: bool) -> Vec<String> {
+        let claim = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "c", "uid": "u"},
+            "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "c"}},
+        });
+        let record = ClaimRecord::parse(Arc::new(serde_json::from_value(claim).unwrap()));
+        let taint = |key: &str| json!({"key": key, "effect": "NoSchedule"});
+        let node = json!({"metadata": {"name": "c"}, "spec": {"taints": [
+            taint(label::UNREGISTERED_TAINT), taint(UNINITIALIZED_TAINT), taint("example.com/own"),
+        ]}});
+        let patch = registered(&record, &serde_json::from_value(node).unwrap(), has_addresses);
+        let taints = patch["spec"]["taints"].as_array().unwrap().clone();
+        taints.iter().map(|taint| taint["key"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn only_whose_addresses_are_written_here_loses_the_taint_of_those_that_wait_for_them() {
+        assert_eq!(registering(true), ["example.com/own"]);
+        assert_eq!(registering(false), [UNINITIALIZED_TAINT, "example.com/own"]);
+    }
+
+    #[test]
+    fn a_node_is_dialled_at_its_address_and_known_by_its_name() {
+        let written = addresses("c", &["127.0.0.9".parse().unwrap()]);
+        let written: Vec<_> = written.iter().map(|own| (own.type_.as_str(), own.address.as_str())).collect();
+        assert_eq!(written, [("InternalIP", "127.0.0.9"), ("Hostname", "c")]);
+    }
 }
