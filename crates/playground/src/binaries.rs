@@ -17,6 +17,9 @@ pub const KUBERNETES_VERSION: &str = "1.37.2";
 
 const GO_MOD: &str = include_str!("../controlplane/go.mod");
 const GO_SUM: &str = include_str!("../controlplane/go.sum");
+/// A module of its own, so that it changes nothing about those that are built already.
+const KUBELET_GO_MOD: &str = include_str!("../kubelet/go.mod");
+const KUBELET_GO_SUM: &str = include_str!("../kubelet/go.sum");
 const READY_PROGRAMS: &str = "SCARPENTER_CONTROLPLANE_BIN";
 const UNFINISHED: &str = ".build-";
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -121,9 +124,22 @@ impl Binaries {
     /// written.
     pub async fn ensure(progress: impl FnMut(&Progress)) -> Result<Self, BuildError> {
         match std::env::var_os(READY_PROGRAMS) {
-            Some(folder) => Self::ready(folder.into()),
+            Some(folder) => Self::ready(folder.into(), &Program::ALL),
             None => Build::for_user()?.run(progress).await,
         }
+    }
+
+    /// Finds the kubelet for machines, and builds it when it is missing: two or three minutes after the others.
+    ///
+    /// # Errors
+    /// As [`ensure`](Self::ensure).
+    pub async fn kubelet(progress: impl FnMut(&Progress)) -> Result<PathBuf, BuildError> {
+        let of = [Program::Kubelet];
+        let binaries = match std::env::var_os(READY_PROGRAMS) {
+            Some(folder) => Self::ready(folder.into(), &of)?,
+            None => Build::kubelet_for_user()?.run(progress).await?,
+        };
+        Ok(binaries.path(Program::Kubelet))
     }
 
     /// Path of a program.
@@ -138,8 +154,8 @@ impl Binaries {
         &self.folder
     }
 
-    fn ready(folder: PathBuf) -> Result<Self, BuildError> {
-        match Program::ALL.into_iter().find(|program| !folder.join(program.name()).is_file()) {
+    fn ready(folder: PathBuf, programs: &[Program]) -> Result<Self, BuildError> {
+        match programs.iter().copied().find(|program| !folder.join(program.name()).is_file()) {
             Some(program) => Err(BuildError::NotReady { folder, program }),
             None => Ok(Self { folder }),
         }
@@ -150,26 +166,47 @@ impl Binaries {
 struct Build {
     go: PathBuf,
     folder: PathBuf,
+    module: Module,
 }
+
+/// What is built of which Go module.
+#[derive(Clone, Copy)]
+struct Module {
+    programs: &'static [Program],
+    go_mod: &'static str,
+    go_sum: &'static str,
+}
+
+const CONTROL_PLANE: Module = Module { programs: &Program::ALL, go_mod: GO_MOD, go_sum: GO_SUM };
+const KUBELET: Module =
+    Module { programs: &[Program::Kubelet], go_mod: KUBELET_GO_MOD, go_sum: KUBELET_GO_SUM };
 
 impl Build {
     fn for_user() -> Result<Self, BuildError> {
+        Self::of("controlplane", CONTROL_PLANE)
+    }
+
+    fn kubelet_for_user() -> Result<Self, BuildError> {
+        Self::of("kubelet", KUBELET)
+    }
+
+    fn of(name: &str, module: Module) -> Result<Self, BuildError> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
         let cache = cache.or_else(|| Some(set("HOME")?.join(".cache"))).ok_or(BuildError::NoCacheFolder)?;
-        Ok(Self { go: "go".into(), folder: cache.join("scarpenter/controlplane").join(key()) })
+        Ok(Self { go: "go".into(), folder: cache.join("scarpenter").join(name).join(key(module)), module })
     }
 
     async fn run(&self, mut progress: impl FnMut(&Progress)) -> Result<Binaries, BuildError> {
-        if let Ok(binaries) = Binaries::ready(self.folder.clone()) {
+        if let Ok(binaries) = Binaries::ready(self.folder.clone(), self.module.programs) {
             return Ok(binaries);
         }
         self.find_go()?;
         fs::create_dir_all(&self.folder).map_err(|source| self.write_cache(source))?;
         let _lock = self.lock(&mut progress).await?;
         self.remove_unfinished();
-        let of = Program::ALL.len();
-        for (number, program) in (1..).zip(Program::ALL) {
+        let of = self.module.programs.len();
+        for (number, program) in (1..).zip(self.module.programs.iter().copied()) {
             let started = Instant::now();
             if !self.folder.join(program.name()).is_file() {
                 self.build(program, |elapsed, latest| {
@@ -179,7 +216,7 @@ impl Build {
                 progress(&Progress::Built { program, number, of, elapsed: started.elapsed() });
             }
         }
-        Binaries::ready(self.folder.clone())
+        Binaries::ready(self.folder.clone(), self.module.programs)
     }
 
     fn find_go(&self) -> Result<(), BuildError> {
@@ -245,8 +282,8 @@ impl Build {
     /// Beside the finished programs, so that the finished one only needs a rename.
     fn write_module(&self) -> io::Result<TempDir> {
         let module = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&self.folder)?;
-        fs::write(module.path().join("go.mod"), GO_MOD)?;
-        fs::write(module.path().join("go.sum"), GO_SUM)?;
+        fs::write(module.path().join("go.mod"), self.module.go_mod)?;
+        fs::write(module.path().join("go.sum"), self.module.go_sum)?;
         fs::create_dir(module.path().join("tmp"))?;
         Ok(module)
     }
@@ -304,10 +341,10 @@ fn flags() -> Vec<String> {
     vec!["-trimpath".to_owned(), "-ldflags".to_owned(), linker.join(" ")]
 }
 
-fn key() -> String {
+fn key(module: Module) -> String {
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let environment = ENVIRONMENT.map(|(name, value)| format!("{name}={value}")).join(" ");
-    let parts = [GO_MOD, GO_SUM, &flags().join(" "), &environment, &platform];
+    let parts = [module.go_mod, module.go_sum, &flags().join(" "), &environment, &platform];
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part.as_bytes());

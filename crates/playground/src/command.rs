@@ -27,7 +27,7 @@ pub(crate) fn of(program: Program, binaries: &Binaries, layout: &Layout) -> Comm
         Program::ApiServer => api_server(&mut command, layout),
         Program::ControllerManager => controller_manager(&mut command, layout),
         Program::Scheduler => scheduler(&mut command, layout),
-        Program::Kubectl => {}
+        Program::Kubectl | Program::Kubelet => {}
     }
     command
 }

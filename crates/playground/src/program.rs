@@ -15,10 +15,14 @@ pub enum Program {
     Scheduler,
     /// The command line of a person who looks on; nothing here runs it.
     Kubectl,
+    /// Makes a machine a node. No part of the control plane: built only when asked for, by [`Binaries::kubelet`].
+    ///
+    /// [`Binaries::kubelet`]: crate::Binaries::kubelet
+    Kubelet,
 }
 
 impl Program {
-    /// All, in the order in which they are built.
+    /// Those of the control plane, in the order in which they are built.
     pub const ALL: [Self; 5] =
         [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Scheduler, Self::Kubectl];
 
@@ -31,6 +35,7 @@ impl Program {
             Self::ControllerManager => "kube-controller-manager",
             Self::Scheduler => "kube-scheduler",
             Self::Kubectl => "kubectl",
+            Self::Kubelet => "kubelet",
         }
     }
 
@@ -42,6 +47,7 @@ impl Program {
             Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
         }
     }
 }

@@ -12,7 +12,7 @@ fn build_with(script: &str) -> (TempDir, Build) {
     let head = "#!/bin/sh\n[ \"$1\" = version ] && exit 0\nwhile [ \"$1\" != -o ]; do shift; done\nOUT=$2\n";
     fs::write(&go, format!("{head}{script}\n")).unwrap();
     fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
-    let build = Build { go, folder: folder.path().join("cache") };
+    let build = Build { go, folder: folder.path().join("cache"), module: CONTROL_PLANE };
     (folder, build)
 }
 
@@ -29,7 +29,9 @@ const ALL_BUILT: [&str; 6] =
 
 #[test]
 fn the_version_is_that_of_the_module() {
-    assert!(GO_MOD.contains(&format!("k8s.io/kubernetes v{KUBERNETES_VERSION} ")));
+    for go_mod in [GO_MOD, KUBELET_GO_MOD] {
+        assert!(go_mod.contains(&format!("k8s.io/kubernetes v{KUBERNETES_VERSION} ")));
+    }
     assert_eq!(minimum_go(), "1.26.0");
 }
 
@@ -52,6 +54,15 @@ async fn programs_are_built_once_and_nothing_else_is_left() {
     assert_eq!(names(&build.folder), ALL_BUILT);
     assert_eq!(build.run(|_| panic!("nothing is left to build")).await.unwrap(), binaries);
     assert_eq!(fs::read_to_string(build.go.with_file_name("calls")).unwrap().lines().count(), 5);
+}
+
+#[tokio::test]
+async fn the_kubelet_is_built_alone() {
+    let (_folder, build) = build_with("echo program > \"$OUT\"");
+    let build = Build { module: KUBELET, ..build };
+    let binaries = build.run(|_| {}).await.unwrap();
+    assert!(binaries.path(Program::Kubelet).is_file());
+    assert_eq!(names(&build.folder), [".lock", "kubelet"]);
 }
 
 #[tokio::test]
