@@ -39,7 +39,7 @@ fn no_machine_is_doubled_or_leaked_wherever_a_controller_dies() {
 /// Runs a controller that is broken in one place until the simulator sees what it must see.
 fn found(variant: Variant, sees: impl Fn(&Tally) -> u64) {
     const ROUND: u64 = 500;
-    for round in 0..40 {
+    for round in 0..80 {
         let (tally, _) = crash::run_many(round * ROUND, ROUND, variant);
         if sees(&tally) > 0 {
             say(&format!("{variant:?} found within {} runs: {tally}", (round + 1) * ROUND));
@@ -123,6 +123,11 @@ fn a_sweep_that_reads_claims_first_and_has_no_grace_is_found() {
 #[test]
 fn a_machine_that_goes_while_a_pod_is_just_being_bound_is_found() {
     found(Variant::NoRest, |tally| tally.bereft);
+}
+
+#[test]
+fn a_mesh_key_that_only_its_claim_knows_is_found() {
+    found(Variant::KeyIsNotNoted, |tally| tally.left);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! Nodes are found by their key alone, never by name, user or tag, so nobody else's are touched.
 //!
 //! # Guarantees
-//! - The key's id is on the claim before the join Secret that holds the key is made.
+//! - The key's id is on the claim before the join Secret that holds the key is made, and noted before the machine is.
 //! - Nothing of a claim's end waits for Headscale: what it does not answer for is noted and collected later.
 //! - A key is deleted only once no node has it; until then it is expired.
 
@@ -138,6 +138,8 @@ pub(crate) struct Mesh {
     nodes: Mutex<HashMap<Server, Listed>>,
     /// As of the latest pass, and what was written since.
     notes: Mutex<BTreeMap<ClaimUid, Note>>,
+    /// Notes that wait for somebody to have the turn.
+    unwritten: Mutex<BTreeMap<ClaimUid, Note>>,
     /// Held while notes are read or written, so that what is known here is what is written there.
     writing: tokio::sync::Mutex<()>,
     /// Headscales that did not answer the latest pass.
@@ -182,6 +184,30 @@ pub(crate) fn doubt(context: &Context, class: &str) {
     context.mesh.check.notify_one();
 }
 
+/// Notes the claim's key for when the claim is gone, however it goes. Without a mesh it is nothing.
+///
+/// # Errors
+/// When the API server does not take the note.
+pub(crate) async fn note(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
+    match Mark::of(record) {
+        Some(mark) => note_mark(context, record, mark, false).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Notes a key of a claim; gives where it was made.
+async fn note_mark(
+    context: &Context,
+    record: &ClaimRecord,
+    mark: Mark,
+    left: bool,
+) -> Result<Option<Server>, Error> {
+    let Some(server) = server_of(context, record) else { return Ok(None) };
+    let note = Note { server: server.clone(), mark, node: record.claim.name.clone(), left };
+    notes::put(context, BTreeMap::from([(record.claim.uid.clone(), note)])).await?;
+    Ok(Some(server))
+}
+
 /// The claim's key has done its work.
 pub(crate) fn joined(context: &Context, record: &ClaimRecord) {
     if Mark::of(record).is_some() {
@@ -222,13 +248,11 @@ pub(crate) async fn addresses(context: &Context, record: &ClaimRecord) -> Result
 pub(crate) async fn leave(context: &Context, record: &ClaimRecord) -> Result<(), Error> {
     lock(&context.mesh.unstored).remove(&record.claim.uid);
     let Some(mark) = Mark::of(record) else { return Ok(()) };
-    let Some(server) = server_of(context, record) else {
-        tracing::warn!(key = %mark, "mesh node of a claim without a class is left; its key ends by itself");
+    let uid = record.claim.uid.clone();
+    let Some(server) = note_mark(context, record, mark, true).await? else {
+        tracing::warn!("mesh node of a claim without a class is left; its key ends by itself");
         return Ok(());
     };
-    let uid = record.claim.uid.clone();
-    let note = Note { server: server.clone(), mark, node: record.claim.name.clone(), left: true };
-    notes::put(context, BTreeMap::from([(uid.clone(), note)])).await?;
     let mut passes = context.mesh.passes.subscribe();
     context.mesh.tidy.notify_one();
     if !lock(&context.mesh.down).contains(&server) {

@@ -15,7 +15,7 @@
 //! - *wronged*: the sweep took a machine that a claim owns;
 //! - *stuck*: at rest a claim is still there although it was deleted, or lives without its machine;
 //! - *bereft*: a machine is deleted under a pod that draining had to wait for;
-//! - *left*: a join Secret, a token or a node outlives its claim.
+//! - *left*: a join Secret, a token or a node outlives its claim; or, at rest, a mesh node or a key that opens.
 
 use std::fmt;
 
@@ -23,6 +23,7 @@ mod act;
 mod chaos;
 mod cloud;
 mod knobs;
+mod mesh;
 mod pass;
 mod store;
 mod world;
@@ -44,7 +45,7 @@ pub enum Wrong {
     Stuck,
     /// A pod that lost its machine too early.
     Bereft,
-    /// Join material or a node without a claim.
+    /// Join material or a node without a claim, in the cluster or in its mesh.
     Left,
 }
 

@@ -25,18 +25,23 @@ pub(crate) async fn launch(context: &Context, record: &ClaimRecord) -> Result<Ne
     let (slot, class) = parties(context, record, &launch)?;
     let (marked, key) = mesh::prepare(context, record, &launch, &class).await?;
     let record = marked.as_ref().unwrap_or(record);
-    let (material, attempted) =
-        tokio::join!(join::ensure(context, record, &launch, &class, key), attempt(context, record));
+    let (material, attempted, noted) = tokio::join!(
+        join::ensure(context, record, &launch, &class, key),
+        attempt(context, record),
+        mesh::note(context, record)
+    );
     let record = &attempted?;
-    let material = match material {
-        Ok(material) => material,
-        Err(error) => {
-            // Nothing was sent, so nobody has to wait until it has settled.
-            let undone = json!({label::ATTEMPT: null});
-            patch::annotate(context, record, "take back the attempt", undone).await?;
-            return Err(Error::Join(Box::new(error)));
-        }
-    };
+    let noted = noted.map_err(|error| Error::Mesh(Box::new(error)));
+    let material =
+        match material.map_err(|error| Error::Join(Box::new(error))).and_then(|own| noted.map(|()| own)) {
+            Ok(material) => material,
+            Err(error) => {
+                // Nothing was sent, so nobody has to wait until it has settled.
+                let undone = json!({label::ATTEMPT: null});
+                patch::annotate(context, record, "take back the attempt", undone).await?;
+                return Err(error);
+            }
+        };
     let settled = mesh::settle(context, record, &material).await?;
     let record = settled.as_ref().unwrap_or(record);
     if let Some(capabilities) = slot.capabilities()

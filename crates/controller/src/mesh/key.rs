@@ -127,6 +127,10 @@ pub(crate) async fn settle(
     if record.object.annotations().get(label::MESH_KEY) == Some(stored) {
         return Ok(None);
     }
+    if let Some(mark) = Mark::parse(stored) {
+        let noted = super::note_mark(context, record, mark, false).await;
+        noted.map_err(|error| lifecycle::Error::Mesh(Box::new(error)))?;
+    }
     let annotations = json!({label::MESH_KEY: stored});
     let written = annotate(context, record, "write down the mesh key", annotations).await?;
     Ok(Some(ClaimRecord::parse(written)))

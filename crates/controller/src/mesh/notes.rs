@@ -41,17 +41,43 @@ pub(super) async fn read(context: &Context) -> Result<BTreeMap<ClaimUid, Note>, 
     Ok(notes)
 }
 
-/// Adds notes. That a claim has left is written over what is there; anything else is not.
-pub(super) async fn put(context: &Context, mut notes: BTreeMap<ClaimUid, Note>) -> Result<(), Error> {
-    let _turn = context.mesh.writing.lock().await;
-    notes.retain(|uid, note| note.left || !lock(&context.mesh.notes).contains_key(uid));
+/// Adds notes, or writes them anew; that a claim has left stays said.
+///
+/// Those that come while others are being written are written together, so that a burst of launches is a few requests.
+pub(super) async fn put(context: &Context, notes: BTreeMap<ClaimUid, Note>) -> Result<(), Error> {
     if notes.is_empty() {
         return Ok(());
     }
+    add(&mut lock(&context.mesh.unwritten), notes);
+    let _turn = context.mesh.writing.lock().await;
+    let mut waiting = std::mem::take(&mut *lock(&context.mesh.unwritten));
+    waiting.retain(|uid, note| !stays(lock(&context.mesh.notes).get(uid), note));
+    // Whoever had the turn before has written these, too.
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let outcome = write(context, &waiting).await;
+    let target = if outcome.is_ok() { &context.mesh.notes } else { &context.mesh.unwritten };
+    add(&mut lock(target), waiting);
+    outcome
+}
+
+fn add(to: &mut BTreeMap<ClaimUid, Note>, notes: BTreeMap<ClaimUid, Note>) {
+    for (uid, note) in notes {
+        if !stays(to.get(&uid), &note) {
+            to.insert(uid, note);
+        }
+    }
+}
+
+/// Whether what is known already says as much.
+fn stays(known: Option<&Note>, note: &Note) -> bool {
+    known.is_some_and(|known| known == note || known.left && !note.left)
+}
+
+async fn write(context: &Context, notes: &BTreeMap<ClaimUid, Note>) -> Result<(), Error> {
     let data: BTreeMap<String, String> = notes.iter().flat_map(|(uid, note)| lines(uid, note)).collect();
     let doing = "write the notes on mesh keys";
-    // Known before it is written, so that who reads meanwhile does not take it for done.
-    lock(&context.mesh.notes).extend(notes);
     let patch = Patch::Merge(json!({"data": data}));
     match api(context).patch(NAME, &PatchParams::default(), &patch).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => {
@@ -128,6 +154,18 @@ mod tests {
         let notes = BTreeMap::from([(ClaimUid::new("a"), note(false)), (ClaimUid::new("b"), note(true))]);
         let data = notes.iter().flat_map(|(uid, note)| lines(uid, note)).collect();
         assert_eq!(parse(&data), notes);
+    }
+
+    #[test]
+    fn that_a_claim_has_left_stays_said() {
+        let uid = ClaimUid::new("a");
+        let mut notes = BTreeMap::from([(uid.clone(), note(false))]);
+        add(&mut notes, BTreeMap::from([(uid.clone(), note(true))]));
+        add(&mut notes, BTreeMap::from([(uid.clone(), note(false))]));
+        assert!(notes[&uid].left);
+        // The same key is not written twice, and another one is.
+        let other = Note { mark: Mark::parse("13 2026-11-30T13:02:11Z").unwrap(), ..note(false) };
+        assert!(stays(Some(&note(false)), &note(false)) && !stays(Some(&note(false)), &other));
     }
 
     #[test]

@@ -18,9 +18,13 @@ use super::world::{Event, Life, Request, World};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Hold,
+    MakeKey,
+    WriteKey,
+    NoteKey,
     MakeSecret,
     MakeToken,
     Attempt,
+    SettleKey,
     Find,
     Send,
     RecordId(MachineId),
@@ -36,12 +40,13 @@ pub(super) enum Effect {
     DeleteMachine,
     RecordTerminating,
     DeleteNode,
+    LeaveMesh,
     Unhold,
 }
 
 impl Effect {
     /// How many kinds there are.
-    pub(super) const KINDS: usize = 20;
+    pub(super) const KINDS: usize = 25;
 
     /// The number of its kind.
     pub(super) fn kind(&self) -> usize {
@@ -66,7 +71,19 @@ impl Effect {
             Self::RecordTerminating => 17,
             Self::DeleteNode => 18,
             Self::Unhold => 19,
+            Self::MakeKey => 20,
+            Self::WriteKey => 21,
+            Self::SettleKey => 22,
+            Self::LeaveMesh => 23,
+            Self::NoteKey => 24,
         }
+    }
+}
+
+impl Effect {
+    fn is_of_mesh(&self) -> bool {
+        let mesh = [Self::MakeKey, Self::WriteKey, Self::NoteKey, Self::SettleKey, Self::LeaveMesh];
+        mesh.contains(self)
     }
 }
 
@@ -82,15 +99,19 @@ pub(super) enum Answer {
 /// A step being carried out.
 #[derive(Debug)]
 pub(super) struct Task {
-    effects: VecDeque<Effect>,
+    pub(super) effects: VecDeque<Effect>,
     /// The claim's version that the step was decided on, or that its own last patch made.
-    version: u64,
+    pub(super) version: u64,
     claim: Claim,
     attempt: Option<Time>,
+    /// Which mesh key is on the claim, as far as this step knows.
+    pub(super) mark: Option<usize>,
+    /// The mesh key that it made, and later the one that is in the document.
+    pub(super) key: Option<usize>,
 }
 
 /// How an effect ended.
-enum Then {
+pub(super) enum Then {
     Next,
     Stop,
     Wait,
@@ -115,7 +136,8 @@ impl World {
         self.note(|_| format!("controller {replica} on claim {claim} v{}: {step:?}", view.version));
         let effects = self.effects(&step, &view.claim);
         let life = Life { replica, epoch: self.replicas[replica].epoch };
-        let task = Task { effects, version: view.version, claim: view.claim, attempt: None };
+        let (version, mark) = (view.version, view.mark);
+        let task = Task { effects, version, claim: view.claim, attempt: None, mark, key: None };
         self.replicas[replica].tasks[claim] = Some(task);
         self.later(life, claim);
     }
@@ -196,13 +218,15 @@ impl World {
         let mut effects = match step {
             Step::Hold => vec![Effect::Hold],
             Step::Launch => {
-                // The first three are asked for at once.
-                let mut effects = vec![Effect::MakeSecret, Effect::MakeToken, Effect::Attempt];
-                effects.shuffle(&mut self.rng);
-                effects.push(Effect::Send);
+                // These three are asked for at once.
+                let mut at_once = [Effect::NoteKey, Effect::MakeSecret, Effect::MakeToken, Effect::Attempt];
+                at_once.shuffle(&mut self.rng);
+                let mut effects = vec![Effect::MakeKey, Effect::WriteKey];
+                effects.extend(at_once);
+                effects.extend([Effect::SettleKey, Effect::Send]);
                 effects
             }
-            Step::Create => vec![Effect::Attempt, Effect::Find, Effect::Send],
+            Step::Create => vec![Effect::Attempt, Effect::Find, Effect::SettleKey, Effect::Send],
             // The Secret goes before the condition comes, for nobody looks for it after.
             Step::Register => {
                 vec![Effect::SyncNode, Effect::DropSecret, Effect::DropToken, Effect::RecordRegistered]
@@ -213,13 +237,17 @@ impl World {
             Step::Destroy if claim.terminating.is_some() => vec![Effect::DeleteMachine],
             Step::Destroy => vec![Effect::DeleteMachine, Effect::RecordTerminating],
             Step::Release => {
-                vec![Effect::DeleteNode, Effect::DropSecret, Effect::DropToken, Effect::Unhold]
+                let mut effects = vec![Effect::DeleteNode, Effect::DropSecret, Effect::DropToken];
+                effects.extend([Effect::LeaveMesh, Effect::Unhold]);
+                effects
             }
             Step::Wait { .. } => vec![],
         };
+        effects.retain(|effect| self.knobs.mesh || !effect.is_of_mesh());
         effects.retain(|effect| match self.variant {
             Variant::NoAttempt => *effect != Effect::Attempt,
             Variant::NoFind => *effect != Effect::Find,
+            Variant::KeyIsNotNoted => *effect != Effect::NoteKey,
             Variant::ReleaseKeepsSecret if *step == Step::Release => *effect != Effect::DropSecret,
             _ => true,
         });
@@ -283,8 +311,27 @@ impl World {
         let attempt_version = self.variant != Variant::AttemptAnyVersion;
         match effect {
             Effect::Hold => self.patch(index, task, true, |claim| claim.held = true),
+            Effect::MakeKey => self.make_key(index, task),
+            Effect::WriteKey => self.write_key(index, task),
+            Effect::SettleKey => self.settle_key(index, task),
+            Effect::NoteKey => {
+                self.slots[index].noted = task.mark;
+                Then::Next
+            }
+            Effect::LeaveMesh => {
+                self.slots[index].left.extend(task.mark);
+                Then::Next
+            }
             Effect::MakeSecret => {
-                self.slots[index].secret = true;
+                let slot = &mut self.slots[index];
+                // What an earlier look has stored wins, and where that is gone its key is gone with it.
+                if !slot.secret {
+                    if self.knobs.mesh && task.key.is_none() {
+                        return Then::Stop;
+                    }
+                    slot.secret = true;
+                    slot.secret_key = task.key;
+                }
                 Then::Next
             }
             Effect::MakeToken => {
@@ -392,7 +439,8 @@ impl World {
         }
         let refused = self.chance(self.knobs.refused);
         let lost = self.chance(self.knobs.lost);
-        let request = Request { claim: index, number: self.out.effects, refused, lost, from: Some(life) };
+        let (number, key) = (self.out.effects, task.key);
+        let request = Request { claim: index, number, key, refused, lost, from: Some(life) };
         self.fly(request);
         if self.chance(self.knobs.twice) {
             self.fly(Request { from: None, ..request });

@@ -61,11 +61,11 @@ impl World {
 
     /// A create reaches the vendor.
     pub(super) fn arrive(&mut self, request: Request) {
-        let Request { claim, number, refused, lost, from } = request;
+        let Request { claim, refused, lost, from, .. } = request;
         if let Some(at) = self.cloud.flying.iter().position(|flying| *flying == claim) {
             self.cloud.flying.swap_remove(at);
         }
-        let answer = if refused { Answer::Refused } else { self.create(claim, number) };
+        let answer = if refused { Answer::Refused } else { self.create(&request) };
         self.note(|_| format!("the vendor has a create for claim {claim}: {answer:?}"));
         let Some(life) = from else { return };
         let answer = if lost { Answer::Unknown } else { answer };
@@ -74,21 +74,22 @@ impl World {
         self.push(at, Event::Answer(life, claim, answer));
     }
 
-    fn create(&mut self, claim: usize, request: u64) -> Answer {
+    fn create(&mut self, request: &Request) -> Answer {
+        let claim = request.claim;
         let same = self.cloud.machines.iter().find(|machine| {
             machine.claim == claim && (machine.alive() || self.knobs.remembers) && self.knobs.idempotent
         });
         if let Some(machine) = same {
             return Answer::Made(machine.id.clone());
         }
-        if self.cloud.of(claim).any(|machine| machine.alive() && machine.request != request) {
+        if self.cloud.of(claim).any(|machine| machine.alive() && machine.request != request.number) {
             self.fail(Wrong::Doubled, || format!("claim {claim} gets a second machine"));
         }
         if self.slots[claim].fate == Fate::Released {
             self.fail(Wrong::Leaked, || format!("claim {claim} gets a machine after its release"));
         }
         let lag = self.within(0, self.knobs.lag);
-        let number = self.cloud.make(claim, self.now, lag, request);
+        let number = self.cloud.make(request, self.now, lag);
         self.out.machines += 1;
         let at = self.now + self.within(3_000, 60_000);
         self.push(at, Event::Boot(number));
@@ -112,6 +113,9 @@ impl World {
     pub(super) fn boot(&mut self, number: usize) {
         let claim = self.cloud.machines[number].claim;
         let running = self.cloud.machines[number].power == Power::Running;
+        if running {
+            self.join_mesh(number);
+        }
         let pods = usize::try_from(self.within(0, 2)).unwrap_or(0);
         let slot = &mut self.slots[claim];
         let awaited = slot.object.as_ref().is_some_and(|object| object.claim.deleted.is_none());

@@ -4,6 +4,8 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use scarpenter_core::name::MachineId;
 
+use super::world::Request;
+
 /// What a machine is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Power {
@@ -23,6 +25,8 @@ pub(super) struct Machine {
     pub(super) power: Power,
     /// The request that made it; one that arrives twice may make two.
     pub(super) request: u64,
+    /// The mesh key in its document.
+    pub(super) key: Option<usize>,
 }
 
 impl Machine {
@@ -42,16 +46,17 @@ pub(super) struct Cloud {
 
 impl Cloud {
     /// Makes a machine, shown in lists after `lag` at the latest.
-    pub(super) fn make(&mut self, claim: usize, now: i64, lag: i64, request: u64) -> usize {
+    pub(super) fn make(&mut self, request: &Request, now: i64, lag: i64) -> usize {
         let number = self.machines.len();
         let id = MachineId::new(format!("m{number}"));
         self.machines.push(Machine {
             id,
-            claim,
+            claim: request.claim,
             made: now,
             shown: now + lag,
             power: Power::Running,
-            request,
+            request: request.number,
+            key: request.key,
         });
         number
     }

@@ -58,6 +58,8 @@ pub enum Variant {
     NoRest,
     /// Release leaves the join Secret.
     ReleaseKeepsSecret,
+    /// A mesh key is on its claim alone, and not noted for when the claim is gone.
+    KeyIsNotNoted,
 }
 
 /// One world. Chances are in a thousand.
@@ -95,6 +97,8 @@ pub(super) struct Knobs {
     /// People delete nodes, Secrets and finalizers.
     pub(super) hands: u32,
     pub(super) sweeps: bool,
+    /// Machines join a mesh first.
+    pub(super) mesh: bool,
     /// Kubernetes collects what its owner left and cleans tokens that ran out.
     pub(super) collector: bool,
 }
@@ -130,6 +134,7 @@ impl Knobs {
             deletes: pick(&[0, 500, 1000]),
             hands,
             sweeps: pick(&[0, 1]) == 1,
+            mesh: pick(&[0, 1]) == 1,
             collector: leaders > 1 || hands > 0,
         }
     }

@@ -8,6 +8,8 @@ use scarpenter_core::name::ClaimUid;
 pub(super) struct Object {
     pub(super) claim: Claim,
     pub(super) version: u64,
+    /// Its mesh key.
+    pub(super) mark: Option<usize>,
 }
 
 /// A stored node.
@@ -35,6 +37,12 @@ pub(super) struct Slot {
     pub(super) uid: ClaimUid,
     pub(super) object: Option<Object>,
     pub(super) secret: bool,
+    /// The mesh key in the Secret's document.
+    pub(super) secret_key: Option<usize>,
+    /// Its mesh key, noted while it lived.
+    pub(super) noted: Option<usize>,
+    /// Mesh keys that were let go of and wait for the pass.
+    pub(super) left: Vec<usize>,
     pub(super) token: bool,
     pub(super) node: Option<Node>,
     pub(super) fate: Fate,
@@ -50,6 +58,9 @@ impl Slot {
             uid: ClaimUid::new(format!("claim-{index}")),
             object: None,
             secret: false,
+            secret_key: None,
+            noted: None,
+            left: Vec::new(),
             token: false,
             node: None,
             fate: Fate::There,
@@ -76,7 +87,7 @@ impl Slot {
             expire_after: None,
             drain_deadline: None,
         };
-        self.object = Some(Object { claim, version: 1 });
+        self.object = Some(Object { claim, version: 1, mark: None });
     }
 
     /// Changes the object if it still has `version` (`None`: whatever it has), and gives its new version.

@@ -12,6 +12,7 @@ use super::act::{Answer, Task};
 use super::chaos::Hand;
 use super::cloud::{Cloud, Power};
 use super::knobs::{END, Knobs, TROUBLE, Variant};
+use super::mesh::Key;
 use super::store::{Fate, Object, Slot};
 use super::{Run, Wrong};
 
@@ -27,6 +28,8 @@ pub(super) struct Life {
 pub(super) struct Request {
     pub(super) claim: usize,
     pub(super) number: u64,
+    /// The mesh key in the document.
+    pub(super) key: Option<usize>,
     pub(super) refused: bool,
     pub(super) lost: bool,
     /// Who waits for the answer; nobody for the second of two.
@@ -52,6 +55,7 @@ pub(super) enum Event {
     Sweep(Life),
     SweepJudge(Life, Vec<Machine>, Vec<Owner>),
     SweepDelete(Life, Doomed),
+    Tidy(Life),
     Collect,
     Calm,
     End,
@@ -103,6 +107,8 @@ pub(super) struct World {
     pub(super) variant: Variant,
     pub(super) cloud: Cloud,
     pub(super) slots: Vec<Slot>,
+    /// All mesh keys ever made, by number.
+    pub(super) keys: Vec<Key>,
     pub(super) replicas: Vec<Replica>,
     pub(super) out: Run,
     traced: bool,
@@ -121,6 +127,7 @@ impl World {
             variant,
             cloud: Cloud::default(),
             slots: Vec::new(),
+            keys: Vec::new(),
             replicas: Vec::new(),
             out: Run::default(),
             traced,
@@ -219,6 +226,7 @@ impl World {
             Event::Sweep(life) => self.sweep_begins(life),
             Event::SweepJudge(life, machines, owners) => self.sweep_judges(life, machines, owners),
             Event::SweepDelete(life, doomed) => self.sweep_deletes(life, &doomed),
+            Event::Tidy(life) => self.tidy(life),
             Event::Collect => self.collect(),
             Event::Calm => self.calm(),
             Event::End => self.end(),
@@ -256,6 +264,10 @@ impl World {
         }
         let at = self.now + self.within(1_000, 40_000);
         self.push(at, Event::Sweep(life));
+        if self.knobs.mesh {
+            let at = self.now + self.within(1_000, 40_000);
+            self.push(at, Event::Tidy(life));
+        }
     }
 
     /// All that a controller only remembers is lost, and it starts again some time later.
@@ -339,6 +351,7 @@ impl World {
     fn at_rest(&self) -> bool {
         let clean = |slot: &Slot| slot.object.is_none() && !slot.secret && !slot.token && slot.node.is_none();
         self.slots.iter().all(clean)
+            && self.mesh_at_rest()
             && self.cloud.flying.is_empty()
             && self.cloud.machines.iter().all(|machine| machine.power == Power::Gone)
     }
@@ -354,6 +367,9 @@ impl World {
             } else if slot.secret || slot.token || slot.node.is_some() {
                 self.fail(Wrong::Left, || format!("claim {claim} left join material or its node"));
             }
+        }
+        if !self.mesh_at_rest() {
+            self.fail(Wrong::Left, || "a mesh node or an open key is left".to_owned());
         }
     }
 
