@@ -9,6 +9,7 @@ mod controller;
 mod crds;
 mod demo;
 mod explain;
+mod nodepool;
 mod plan;
 mod provider;
 mod sweep;
@@ -38,6 +39,8 @@ enum Command {
     Explain(explain::Args),
     /// Fetch, search and show the catalog of what can be bought.
     Catalog(catalog::Args),
+    /// Turn SCNodePools into NodePools of Karpenter's, offline.
+    Nodepool(nodepool::Args),
     /// Print the custom resource definitions.
     Crds(crds::Args),
     /// Show the main job on a throw-away control plane with simulated machines.
@@ -48,7 +51,7 @@ enum Command {
 
 /// Parses the arguments and runs the command.
 ///
-/// Exit code 0 is success, 2 bad input, 3 a plan that leaves pods over, 1 anything else.
+/// Exit code 0 is success, 2 bad input, 3 a plan that leaves pods over, 1 anything else; `nodepool` has codes of its own.
 #[must_use]
 pub fn main() -> ExitCode {
     rustls::crypto::ring::default_provider().install_default().ok();
@@ -69,6 +72,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args).await,
         Command::Catalog(args) => catalog::run(args).await,
+        Command::Nodepool(args) => nodepool::run(args),
         Command::Crds(args) => crds::run(&args),
         Command::Demo(args) => demo::run(args).await,
         Command::Provider(args) => provider::run(args).await,
