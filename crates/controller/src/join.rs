@@ -26,7 +26,7 @@ pub(crate) use config_maps::ConfigMaps;
 pub(crate) use input::writes_addresses;
 pub use preview::{PreviewError, Surroundings, preview};
 pub(crate) use probe::probe;
-pub(crate) use secrets::{TOKEN_NAMESPACE, claim_of, is_expired, secret_name, token_name};
+pub(crate) use secrets::{TOKEN_NAMESPACE, claim_name_of, claim_of, is_expired, secret_name, token_name};
 pub(crate) use self_test::self_test;
 
 use self::input::{Facts, Given};

@@ -1,5 +1,7 @@
 //! What a failure quotes: pods that did not end, claims and nodes that are there, and the end of every log.
 
+use std::path::Path;
+
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
@@ -16,7 +18,9 @@ impl Stage {
         words.extend(self.nodes().await);
         let controllers = self.controllers.iter().map(|controller| &controller.process);
         words.extend(self.sim.iter().chain(controllers).map(|process| {
-            format!("--- the last lines of {}:\n{}", process.name(), process.log_tail(LOG_LINES))
+            let warnings = warnings(process.log());
+            let (name, tail) = (process.name(), process.log_tail(LOG_LINES));
+            format!("--- warnings of {name}:\n{warnings}\n--- the last lines of {name}:\n{tail}")
         }));
         words.join("\n")
     }
@@ -63,6 +67,15 @@ impl Stage {
             |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
         nodes.iter().map(|node| format!("--- node {}: {:?}", node.name_any(), taints(node))).collect()
     }
+}
+
+/// The latest of what a process warned of.
+fn warnings(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let is_warning =
+        |line: &&str| ["WARN", "ERROR"].iter().any(|level| line.contains(&format!(r#""level":"{level}""#)));
+    let kept: Vec<&str> = text.lines().rev().filter(is_warning).take(LOG_LINES).collect();
+    kept.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
 fn line(what: &str, reason: Option<&str>, message: Option<&str>) -> String {

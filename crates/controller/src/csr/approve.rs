@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use scarpenter_api::event;
+use scarpenter_api::{NodeClaim, event};
 use scarpenter_core::label;
 use scarpenter_core::name::ClaimUid;
 use scarpenter_index::ClaimRecord;
@@ -32,6 +32,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// After this long a kubelet asks anew.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(900);
 const BOOTSTRAP_USER: &str = "system:bootstrap:";
+const NODE_USER: &str = "system:node:";
 
 /// Requests that could not be answered yet, and since when.
 type Waiting = Mutex<BTreeMap<String, Instant>>;
@@ -100,6 +101,9 @@ async fn answer(context: &Context, request: &CertificateSigningRequest) -> Resul
             Decision::Deny { reason: Reason::WrongNames, .. } if facts.unsure.is_some() => {
                 return Err(facts.unsure.unwrap_or(Error::Stale("the machine's addresses")));
             }
+            Decision::Deny { reason: Reason::NoClaim, .. } if is_behind(context, request).await? => {
+                return Err(Error::Stale("the claim"));
+            }
             Decision::Deny { reason, message, claim } => {
                 tracing::warn!(
                     request = request.name_any(),
@@ -127,6 +131,19 @@ async fn answer(context: &Context, request: &CertificateSigningRequest) -> Resul
         }
     }
     Err(Error::Stale("the claim"))
+}
+
+/// Whether the API server has a claim of the requester that the view has not heard of yet: a denial is for good.
+async fn is_behind(context: &Context, request: &CertificateSigningRequest) -> Result<bool, Error> {
+    let user = request.spec.username.as_deref().unwrap_or_default();
+    let name = match user.strip_prefix(BOOTSTRAP_USER) {
+        Some(id) => live_token(context, id).await?.and_then(|token| join::claim_name_of(&token)),
+        None => user.strip_prefix(NODE_USER).map(str::to_owned),
+    };
+    let Some(name) = name.filter(|name| context.view().claim(name).is_none()) else { return Ok(false) };
+    let claims = Api::<NodeClaim>::all(context.client.clone());
+    let claim = claims.get_metadata_opt(&name).await.map_err(Error::kubernetes("read the claim"))?;
+    Ok(claim.is_some_and(|claim| claim.metadata.deletion_timestamp.is_none()))
 }
 
 fn is_self_test(context: &Context, request: &CertificateSigningRequest) -> bool {
@@ -220,7 +237,7 @@ impl Facts {
         if let Some(id) = user.strip_prefix(BOOTSTRAP_USER) {
             facts.by_token.extend(by_token(context, id).await?.map(|candidate| (id.to_owned(), candidate)));
         }
-        if let Some(name) = user.strip_prefix("system:node:") {
+        if let Some(name) = user.strip_prefix(NODE_USER) {
             let record = context.view().claim(name).cloned();
             let mut addresses = Vec::new();
             if let Some(record) = record.as_ref().filter(|_| request.spec.signer_name == SERVING_SIGNER) {
@@ -252,16 +269,16 @@ impl Facts {
 
 /// The claim of a token, as the token's own Secret names it.
 async fn by_token(context: &Context, id: &str) -> Result<Option<Candidate>, Error> {
+    let Some(uid) = live_token(context, id).await?.as_ref().and_then(join::claim_of) else { return Ok(None) };
+    let view = context.view();
+    Ok(view.claim_of(&uid).map(|record| candidate(&view, record, id.to_owned())))
+}
+
+async fn live_token(context: &Context, id: &str) -> Result<Option<Secret>, Error> {
     let tokens = Api::<Secret>::namespaced(context.client.clone(), join::TOKEN_NAMESPACE);
     let token =
         tokens.get_opt(&join::token_name(id)).await.map_err(Error::kubernetes("read the bootstrap token"))?;
-    let Some(uid) =
-        token.filter(|token| !join::is_expired(token, clock::now())).as_ref().and_then(join::claim_of)
-    else {
-        return Ok(None);
-    };
-    let view = context.view();
-    Ok(view.claim_of(&uid).map(|record| candidate(&view, record, id.to_owned())))
+    Ok(token.filter(|token| !join::is_expired(token, clock::now())))
 }
 
 /// Addresses that the provider reports now; a list may be older than the machine.

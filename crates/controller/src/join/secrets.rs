@@ -150,6 +150,11 @@ pub(crate) fn claim_of(token: &Secret) -> Option<ClaimUid> {
     token.labels().get(CLAIM).map(|uid| ClaimUid::new(uid.clone()))
 }
 
+/// Name of the claim that a token was made for.
+pub(crate) fn claim_name_of(token: &Secret) -> Option<String> {
+    token.owner_references().first().map(|owner| owner.name.clone())
+}
+
 /// Whether a token's time is over.
 pub(crate) fn is_expired(token: &Secret, now: Time) -> bool {
     let text = token.data.as_ref().and_then(|data| data.get(EXPIRATION));
