@@ -1,47 +1,16 @@
 //! Machines that join, and machines that may not.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use crate::exchange::{exchange, is_dropped};
 use crate::machine::{ADDRESS, KUBELET, Machine, TAILSCALED, join};
-use crate::namespace::Namespace;
 use crate::programs::Programs;
 use crate::service::State;
 use crate::site::{Site, outer_address};
 
-const CONNECTS_WITHIN: Duration = Duration::from_secs(20);
 const SAYS_WITHIN: Duration = Duration::from_secs(60);
-const SOON: Duration = Duration::from_millis(700);
-
-/// Sends a word from one machine to an address of another, and back.
-pub(crate) fn exchange(from: &Namespace, to: &Namespace, address: &str) -> anyhow::Result<()> {
-    exchange_within(from, to, address, CONNECTS_WITHIN)
-}
-
-pub(crate) fn exchange_within(
-    from: &Namespace,
-    to: &Namespace,
-    address: &str,
-    within: Duration,
-) -> anyhow::Result<()> {
-    let listener =
-        to.inside(|| TcpListener::bind((address, 0)))?.with_context(|| format!("listen on {address}"))?;
-    let to: SocketAddr = listener.local_addr()?;
-    let mut stream = from.inside(|| TcpStream::connect_timeout(&to, within))?.context("connect")?;
-    stream.set_read_timeout(Some(within))?;
-    stream.write_all(b"ping")?;
-    let (mut accepted, _) = listener.accept()?;
-    accepted.set_read_timeout(Some(within))?;
-    let mut word = [0; 4];
-    accepted.read_exact(&mut word)?;
-    accepted.write_all(&word)?;
-    stream.read_exact(&mut word)?;
-    ensure!(&word == b"ping", "another word came back");
-    Ok(())
-}
 
 pub(crate) fn through_the_relay(programs: &Programs) -> anyhow::Result<()> {
     let site = Site::start(programs, &["key-of-1", "key-of-2"])?;
@@ -51,9 +20,9 @@ pub(crate) fn through_the_relay(programs: &Programs) -> anyhow::Result<()> {
     two.power_on()?;
     // Before any firewall: the control server reaches the second machine, the first one does not.
     let outer = outer_address(2);
-    exchange_within(site.control(), two.namespace()?, &outer, SOON).context("the control server's way")?;
-    let direct = exchange_within(one.namespace()?, two.namespace()?, &outer, SOON);
-    ensure!(direct.is_err(), "the machines have a way to each other without the mesh");
+    exchange(site.control(), two.namespace()?, &outer).context("the control server's way")?;
+    let no_way = is_dropped(one.namespace()?, two.namespace()?, &outer)?;
+    ensure!(no_way, "the machines have a way to each other without the mesh");
 
     let (first, second) = (one.joined()?, two.joined()?);
     ensure!(first != second, "both have the address {first}");

@@ -7,8 +7,11 @@
 
 mod boot;
 mod disk;
+mod exchange;
+mod firewall;
 mod joining;
 mod machine;
+mod mistakes;
 mod namespace;
 mod programs;
 mod service;
@@ -42,6 +45,10 @@ fn main() -> ExitCode {
         real("two_machines_without_a_way_to_each_other_meet_through_the_relay", joining::through_the_relay),
         real("a_machine_keeps_its_address_over_a_reboot_though_its_key_was_single_use", joining::reboot),
         real("a_machine_whose_key_is_refused_says_so_and_starts_no_kubelet", joining::refused),
+        real("a_document_with_a_mistake_in_its_order_or_its_paths_does_not_pass", mistakes::are_noticed),
+        real("a_state_that_does_not_last_does_not_pass_a_reboot", mistakes::state_in_memory),
+        real("the_firewall_lets_in_the_mesh_answers_and_allowed_ranges_only", firewall::what_comes_in),
+        real("pods_do_not_reach_the_metadata_of_the_machine", firewall::metadata),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -114,13 +114,20 @@ impl Namespace {
         })
     }
 
+    /// Moves a network interface into others.
+    pub(crate) fn give(&self, interface: &str, to: &Self) -> anyhow::Result<()> {
+        let pid = to.pid.to_string();
+        // Not among the processes of these, where the others have no process id.
+        let moved =
+            self.inside(|| Command::new("ip").args(["link", "set", interface, "netns", &pid]).output())??;
+        if !moved.status.success() {
+            bail!("move {interface}: {}", String::from_utf8_lossy(&moved.stderr));
+        }
+        Ok(())
+    }
+
     /// Where its files are, seen from outside.
     pub(crate) fn root(&self) -> PathBuf {
         format!("/proc/{}/root", self.pid).into()
-    }
-
-    /// Its first process.
-    pub(crate) fn pid(&self) -> u32 {
-        self.pid
     }
 }

@@ -31,6 +31,8 @@ pub(crate) enum State {
 pub(crate) struct Service {
     pub(crate) unit: Unit,
     pub(crate) state: State,
+    /// How many times it was started, or was to be.
+    pub(crate) starts: usize,
     log: PathBuf,
     process: Option<Process>,
     /// Commands that come after the running one.
@@ -47,6 +49,7 @@ impl Service {
         Self {
             unit,
             state: State::Waiting,
+            starts: 0,
             log,
             process: None,
             rest,
@@ -76,6 +79,7 @@ impl Service {
     /// Starts it.
     pub(crate) fn start(&mut self, machine: &Namespace) {
         self.again_at = None;
+        self.starts += 1;
         self.state = State::Starting;
         if let Err(error) = self.begin(machine) {
             self.ended(&format!("{error:#}"));

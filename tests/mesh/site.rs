@@ -72,11 +72,11 @@ impl Site {
     /// The card is a macvlan: the kind of a real card is none, but a veth has one, by which pods are known.
     pub(crate) fn plug(&self, number: u8, machine: &Namespace) -> anyhow::Result<()> {
         let (near, far) = (format!("10.99.{number}.1"), outer_address(number));
-        let (port, pid) = (format!("port{number}"), machine.pid());
+        let port = format!("port{number}");
         // A machine that was switched off takes a moment to let go of its end.
         self.control.output(&["ip", "link", "delete", &port])?;
         self.control.run(&format!("ip link add {port} type veth peer name cable"))?;
-        self.move_cable(pid)?;
+        self.control.give("cable", machine)?;
         self.control.run(&format!("ip address add {near}/30 dev {port}"))?;
         self.control.run(&format!("ip link set {port} up"))?;
         machine.run("ip link set cable up")?;
@@ -84,18 +84,6 @@ impl Site {
         machine.run(&format!("ip address add {far}/30 dev eth0"))?;
         machine.run("ip link set eth0 up")?;
         machine.run(&format!("ip route add default via {near}"))?;
-        Ok(())
-    }
-
-    /// `ip` is not to run among the processes of the control server, where the machine has no process id.
-    fn move_cable(&self, pid: u32) -> anyhow::Result<()> {
-        let pid = pid.to_string();
-        let moved = self.control.inside(|| {
-            std::process::Command::new("ip").args(["link", "set", "cable", "netns", &pid]).output()
-        })??;
-        if !moved.status.success() {
-            bail!("move a cable: {}", String::from_utf8_lossy(&moved.stderr));
-        }
         Ok(())
     }
 
