@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod admission;
+mod emission;
 mod explain;
 mod join;
 mod schema;
@@ -18,6 +19,7 @@ fn main() -> std::process::ExitCode {
     explain::add(&mut trials);
     admission::add(&mut trials);
     scnodepool::add(&mut trials);
+    emission::add(&mut trials);
     join::add(&mut trials);
     run(trials)
 }
