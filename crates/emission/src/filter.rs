@@ -314,3 +314,7 @@ fn within(
         add("at most", max, own - max);
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -278,7 +278,7 @@ impl Selection<'_> {
     /// The type of that name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Judged<'_>> {
-        self.types.iter().find(|of| of.name() == name)
+        self.types.binary_search_by(|of| of.name().cmp(name)).ok().map(|at| &self.types[at])
     }
 
     /// Why a type that is listed is not wanted; `None` of one that is.

@@ -257,6 +257,23 @@ fn what_means_nothing_is_refused_with_its_reason() {
 }
 
 #[test]
+fn auto_mode_launches_what_its_list_has_and_charges_its_fee() {
+    let fees = BTreeMap::from([(("us-east-1".to_owned(), "m8a.large".to_owned()), 14_400)]);
+    let facts = Facts { auto_mode: Some(&fees), ..testing::facts() };
+    let desired = |price: &str| {
+        let own = intent(pool("aws-auto"), "us-east-1", &format!("selector: {{price: {{{price}}}}}"));
+        select(&own, &facts).unwrap().desired().len()
+    };
+    assert_eq!(desired("maxHourly: '0.1344'"), 1);
+    assert_eq!(desired("maxHourly: '0.1343'"), 0);
+    assert_eq!(desired("maxHourly: '0.12', includeManagedFee: false"), 1);
+    let none = BTreeMap::new();
+    let facts = Facts { auto_mode: Some(&none), ..testing::facts() };
+    let own = intent(pool("aws-auto"), "us-east-1", "");
+    assert_eq!(select(&own, &facts).unwrap().desired().len(), 0, "what the list lacks is not launched");
+}
+
+#[test]
 fn what_the_template_lists_and_bars_restricts_the_types() {
     let with = |lines: &str| {
         hcloud(&format!(
