@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bootstrap;
 mod catalog;
 mod controller;
 mod crds;
@@ -39,6 +40,8 @@ enum Command {
     Explain(explain::Args),
     /// Fetch, search and show the catalog of what can be bought.
     Catalog(catalog::Args),
+    /// Show what a machine boots with.
+    Bootstrap(bootstrap::Args),
     /// Turn SCNodePools into NodePools of Karpenter's, offline.
     Nodepool(nodepool::Args),
     /// Print the custom resource definitions.
@@ -72,6 +75,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args).await,
         Command::Catalog(args) => catalog::run(args).await,
+        Command::Bootstrap(args) => bootstrap::run(args),
         Command::Nodepool(args) => nodepool::run(args),
         Command::Crds(args) => crds::run(&args),
         Command::Demo(args) => demo::run(args).await,

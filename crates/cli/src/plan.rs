@@ -14,7 +14,7 @@ use crate::explain::words;
 use crate::print::{json, print};
 
 pub(crate) mod contract;
-mod documents;
+pub(crate) mod documents;
 mod intent;
 mod table;
 mod workload;

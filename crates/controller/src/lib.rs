@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use catalog::{CatalogSettings, Fetch, Fetched};
 pub use connect::Error;
+pub use join::{PreviewError, Surroundings, preview};
 pub use settings::Settings;
 pub use sweep::Swept;
 

@@ -19,7 +19,7 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// A file, a folder of them, or the standard input.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     StandardInput,
     File(PathBuf),
 }
@@ -43,7 +43,7 @@ impl fmt::Display for Source {
 
 impl Source {
     /// Its objects, in a folder those of its files by name; the items of a list stand for themselves.
-    pub(super) fn objects(&self) -> anyhow::Result<Vec<Object>> {
+    pub(crate) fn objects(&self) -> anyhow::Result<Vec<Object>> {
         let mut all = Vec::new();
         for file in self.files().with_context(|| format!("read {self}"))? {
             let text = file.text().with_context(|| format!("read {file}"))?;
@@ -56,7 +56,7 @@ impl Source {
         Ok(all)
     }
 
-    pub(super) fn is_folder(&self) -> bool {
+    pub(crate) fn is_folder(&self) -> bool {
         matches!(self, Self::File(path) if path.is_dir())
     }
 
@@ -91,16 +91,16 @@ impl Source {
 
 /// One object, its kind known, the rest not looked at yet.
 #[derive(Clone, Debug)]
-pub(super) struct Object {
+pub(crate) struct Object {
     api_version: String,
-    pub(super) kind: String,
+    pub(crate) kind: String,
     name: String,
     value: Value,
 }
 
 impl Object {
     /// The object as what its kind says it is; fields that this kind does not have are told of in `notes`.
-    pub(super) fn parse<T: DeserializeOwned + Serialize>(self, notes: &mut Vec<String>) -> anyhow::Result<T> {
+    pub(crate) fn parse<T: DeserializeOwned + Serialize>(self, notes: &mut Vec<String>) -> anyhow::Result<T> {
         let parsed = serde_json::from_value(self.value.clone()).with_context(|| self.to_string())?;
         let unknown = unknown::fields(&self.value, &parsed).with_context(|| self.to_string())?;
         // The types know these two of themselves, and some do not write them.
@@ -109,12 +109,12 @@ impl Object {
         Ok(parsed)
     }
 
-    pub(super) fn version_and_kind(&self) -> (&str, &str) {
+    pub(crate) fn version_and_kind(&self) -> (&str, &str) {
         (&self.api_version, &self.kind)
     }
 
     /// An error unless it is of this version.
-    pub(super) fn expect_version(&self, wanted: &str) -> anyhow::Result<()> {
+    pub(crate) fn expect_version(&self, wanted: &str) -> anyhow::Result<()> {
         let version = &self.api_version;
         anyhow::ensure!(version == wanted, "{self} is of {version}: {wanted} is wanted");
         Ok(())
@@ -128,7 +128,7 @@ impl fmt::Display for Object {
 }
 
 /// Objects of a text of YAML or JSON documents.
-pub(super) fn objects(text: &str) -> anyhow::Result<Vec<Object>> {
+pub(crate) fn objects(text: &str) -> anyhow::Result<Vec<Object>> {
     // The user's own file may be larger than what a stranger's may be by default.
     let budget = serde_saphyr::budget! {
         max_documents: 1_000_000,
