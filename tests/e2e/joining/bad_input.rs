@@ -6,12 +6,13 @@ use anyhow::{Context, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::PostParams;
+use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::{Api, ResourceExt};
+use scarpenter_api::ScarpenterNodeClass;
 use scarpenter_playground::ControlPlane;
 use serde_json::{Value, json};
 
-use crate::case::{Case, condition, of_pool};
+use crate::case::{Case, and, condition, of_pool};
 use crate::faults::busy;
 use crate::scene;
 
@@ -85,13 +86,9 @@ pub(super) async fn play(plane: Arc<ControlPlane>) -> anyhow::Result<()> {
 }
 
 async fn said_and_mended(case: Case<'_>, maps: &Api<ConfigMap>) -> anyhow::Result<()> {
-    let unknown = json!({"spec": {"vendors": {"aws": {}}, "join": {"method": "Magic"}}});
-    let refused = case.class("magic", unknown).await.expect_err("no such method");
-    ensure!(format!("{refused:#}").contains("spec.join.method"), "{refused:#}");
-
+    unknown_method(case).await?;
     for (name, spec, _) in cases() {
-        case.class(name, json!({"spec": spec})).await?;
-        case.patch(&case.classes(), name, json!({"spec": {"vendors": {"aws": {}}}})).await?;
+        case.class(name, and(json!({"spec": {"vendors": {"aws": {}}}}), json!({"spec": spec}))).await?;
         case.pool(name, name, json!({})).await?;
         case.pod(name, of_pool(name)).await?;
     }
@@ -119,6 +116,17 @@ async fn said_and_mended(case: Case<'_>, maps: &Api<ConfigMap>) -> anyhow::Resul
     for (name, ..) in cases() {
         case.delete(&case.pods(), name).await?;
     }
+    Ok(())
+}
+
+/// The definition knows which methods there are.
+async fn unknown_method(case: Case<'_>) -> anyhow::Result<()> {
+    let resource = ApiResource::erase::<ScarpenterNodeClass>(&());
+    let spec = json!({"vendors": {"aws": {}}, "join": {"method": "Magic"}});
+    let class = DynamicObject::new("magic", &resource).data(json!({"spec": spec}));
+    let api = Api::<DynamicObject>::all_with(case.stage.client().clone(), &resource);
+    let refused = api.create(&PostParams::default(), &class).await.expect_err("no such method");
+    ensure!(refused.to_string().contains("spec.join.method"), "{refused}");
     Ok(())
 }
 

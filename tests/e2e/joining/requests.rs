@@ -14,8 +14,8 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 
 use crate::case::Case;
 
-pub(super) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-pub(super) const SERVING: &str = "kubernetes.io/kubelet-serving";
+const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+const SERVING: &str = "kubernetes.io/kubelet-serving";
 
 /// What is asked for; each trial changes one thing.
 #[derive(Clone)]
@@ -64,8 +64,8 @@ impl Ask {
 pub(super) enum Answer {
     /// The certificate, PEM.
     Issued(Vec<u8>),
-    /// Reason and words.
-    Denied(String, String),
+    /// Why.
+    Denied(String),
     /// The API server did not even take it.
     NotTaken(u16),
 }
@@ -134,7 +134,7 @@ impl<'a> Asker<'a> {
     /// Asks for what must be denied.
     pub(super) async fn denied(&self, what: &str, ask: &Ask, reason: &str) -> anyhow::Result<()> {
         match self.ask(ask, &KeyPair::generate()?).await? {
-            Answer::Denied(own, _) if own == reason => Ok(()),
+            Answer::Denied(own) if own == reason => Ok(()),
             other => bail!("{what}: {other:?}, not denied for {reason}"),
         }
     }
@@ -154,6 +154,5 @@ fn answer_of(request: &CertificateSigningRequest) -> Option<Answer> {
         return Some(Answer::Issued(certificate.0.clone()));
     }
     let denied = status.conditions.iter().flatten().find(|condition| condition.type_ == "Denied")?;
-    let words = |text: &Option<String>| text.clone().unwrap_or_default();
-    Some(Answer::Denied(words(&denied.reason), words(&denied.message)))
+    Some(Answer::Denied(denied.reason.clone().unwrap_or_default()))
 }
