@@ -6,6 +6,7 @@ mod admission;
 mod emission;
 mod explain;
 mod join;
+mod k3s;
 mod schema;
 mod schema_cases;
 mod scnodepool;
@@ -21,5 +22,6 @@ fn main() -> std::process::ExitCode {
     scnodepool::add(&mut trials);
     emission::add(&mut trials);
     join::add(&mut trials);
+    k3s::add(&mut trials);
     run(trials)
 }
