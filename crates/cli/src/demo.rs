@@ -8,10 +8,12 @@ use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::DynamicObject;
 use scarpenter_playground::{Binaries, ControlPlane, Options, Program, Progress};
+use scarpenter_provider_local::Accel;
 use tokio::signal::unix::{SignalKind, signal};
 
 mod apply;
 mod leave;
+mod local;
 mod look;
 mod parts;
 mod pods;
@@ -39,6 +41,16 @@ pub(crate) struct Args {
     /// Play it all the same, then leave everything running and return, having said where it is and how it is ended.
     #[arg(long)]
     keep: bool,
+    /// Play it with one real virtual machine on this host instead of simulated vendors.
+    #[arg(long, conflicts_with_all = ["kubeconfig", "keep"])]
+    local: bool,
+    /// What the machine boots: a Flatcar image for QEMU, or what `scarpenter provider local build-image` printed.
+    /// Without it that image is made, once, which needs root and a few Debian packages.
+    #[arg(long, value_name = "PATH", requires = "local")]
+    image: Option<PathBuf>,
+    /// How the machine runs; auto is kvm where /dev/kvm can be opened, else tcg.
+    #[arg(long, value_enum, default_value_t = Accel::Auto, requires = "local")]
+    accel: Accel,
 }
 
 /// Plays until the three pods ran and their machines are gone; whatever happens, ends everything that it started.
@@ -70,22 +82,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn play(args: &Args, stage: &mut Stage, screen: &mut Screen) -> anyhow::Result<()> {
+    if args.local {
+        return local::play(args, stage, screen).await;
+    }
     match &args.kubeconfig {
         Some(kubeconfig) => stage.take_given(kubeconfig).await?,
-        None => {
-            let binaries = build(screen).await?;
-            screen.progress("start", "starting the control plane");
-            let options = if args.keep { Options::default().may_be_left() } else { Options::default() };
-            let kubectl = binaries.path(Program::Kubectl);
-            stage.take_own(ControlPlane::start(&binaries, options).await?, kubectl.clone()).await?;
-            screen.say("watch along in another terminal:");
-            let kubeconfig = stage.kubeconfig();
-            screen.say(&format!(
-                "  {} --kubeconfig {} get nodeclaims -o wide -w",
-                kubectl.display(),
-                kubeconfig.display()
-            ));
-        }
+        None => raise(args.keep, stage, screen).await?,
     }
     let client = stage.client();
     apply::refuse_used(&client, &namespace()?).await?;
@@ -95,10 +97,11 @@ async fn play(args: &Args, stage: &mut Stage, screen: &mut Screen) -> anyhow::Re
     let lifetime = stage::lifetime(args.keep);
     let sim = stage.sim.insert(parts::start_sim(stage.folder(), lifetime)?);
     let providers = parts::connect(&sim.log().with_file_name(""), sim).await?;
-    stage.controller = Some(parts::start_controller(stage.folder(), stage.kubeconfig(), lifetime)?);
+    let (folder, kubeconfig) = (stage.folder(), stage.kubeconfig());
+    stage.controller = Some(parts::start_controller(folder, kubeconfig, &parts::VENDORS, lifetime)?);
     stage.applied.create_new(&client, namespace()?).await?;
     let eyes = look::Eyes::open(client.clone(), providers).await?;
-    let count = pods::create(&client).await?;
+    let count = pods::create(&client, &pods::all()).await?;
     let story = watch(stage, &eyes, count, screen).await?;
     screen.settle();
     screen.say("");
@@ -106,8 +109,21 @@ async fn play(args: &Args, stage: &mut Stage, screen: &mut Screen) -> anyhow::Re
     Ok(())
 }
 
-async fn build(screen: &mut Screen) -> anyhow::Result<Binaries> {
-    let binaries = Binaries::ensure(|progress| match progress {
+/// A control plane of its own.
+async fn raise(keep: bool, stage: &mut Stage, screen: &mut Screen) -> anyhow::Result<()> {
+    let binaries = Binaries::ensure(|progress| building(screen, progress)).await?;
+    screen.progress("start", "starting the control plane");
+    let options = if keep { Options::default().may_be_left() } else { Options::default() };
+    let kubectl = binaries.path(Program::Kubectl);
+    stage.take_own(ControlPlane::start(&binaries, options).await?, kubectl.clone()).await?;
+    screen.say("watch along in another terminal:");
+    let kubeconfig = stage.kubeconfig().display();
+    screen.say(&format!("  {} --kubeconfig {kubeconfig} get nodeclaims -o wide -w", kubectl.display()));
+    Ok(())
+}
+
+fn building(screen: &mut Screen, progress: &Progress) {
+    match progress {
         Progress::Waiting { elapsed } => {
             let line = format!("another process builds the control plane, waiting ({} s)", elapsed.as_secs());
             screen.progress("wait", &line);
@@ -120,8 +136,7 @@ async fn build(screen: &mut Screen) -> anyhow::Result<Binaries> {
         Progress::Built { program, number, of, elapsed } => {
             screen.say(&format!("built {program} ({number} of {of}) in {} s", elapsed.as_secs()));
         }
-    });
-    Ok(binaries.await?)
+    }
 }
 
 /// Shows the pods until all ran and nothing is left.

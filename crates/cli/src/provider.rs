@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use scarpenter_provider_local as local;
 use scarpenter_provider_sim as sim;
 
 #[derive(Debug, clap::Args)]
@@ -14,12 +15,15 @@ pub(crate) struct Args {
 enum Provider {
     /// Play vendors with machines that are hollow nodes.
     Sim(sim::Args),
+    /// Boot QEMU machines on this host.
+    Local(Box<local::Args>),
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     crate::logging::start();
     match args.provider {
         Provider::Sim(args) => sim::run(args).await?,
+        Provider::Local(args) => local::run(*args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -102,6 +102,9 @@ pub(crate) struct Files {
     pub(crate) authority_key: PathBuf,
     pub(crate) server: PathBuf,
     pub(crate) server_key: PathBuf,
+    /// With it the API server reads logs from kubelets.
+    pub(crate) kubelet_client: PathBuf,
+    pub(crate) kubelet_client_key: PathBuf,
     pub(crate) service_account: PathBuf,
     pub(crate) service_account_public: PathBuf,
 }
@@ -114,15 +117,20 @@ impl Files {
             authority_key: folder.join("ca.key"),
             server: folder.join("server.crt"),
             server_key: folder.join("server.key"),
+            kubelet_client: folder.join("kubelet-client.crt"),
+            kubelet_client_key: folder.join("kubelet-client.key"),
             service_account: folder.join("service-account.key"),
             service_account_public: folder.join("service-account.pub"),
         };
         let server = authority.sign_server(names)?;
+        let kubelet_client = authority.sign_client("kube-apiserver-kubelet-client", &["system:masters"])?;
         let service_account = KeyPair::generate()?;
         write_private(&files.authority, &authority.certificate())?;
         write_private(&files.authority_key, &authority.key())?;
         write_private(&files.server, &server.certificate)?;
         write_private(&files.server_key, &server.key)?;
+        write_private(&files.kubelet_client, &kubelet_client.certificate)?;
+        write_private(&files.kubelet_client_key, &kubelet_client.key)?;
         write_private(&files.service_account, &service_account.serialize_pem())?;
         write_private(&files.service_account_public, &service_account.public_key_pem())?;
         Ok(files)

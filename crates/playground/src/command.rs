@@ -58,6 +58,11 @@ fn api_server(command: &mut Command, layout: &Layout) {
     path(command, "client-ca-file", &files.authority);
     path(command, "tls-cert-file", &files.server);
     path(command, "tls-private-key-file", &files.server_key);
+    // Logs and exec: a kubelet's certificate must be of the same authority, for the address that its node has.
+    path(command, "kubelet-certificate-authority", &files.authority);
+    path(command, "kubelet-client-certificate", &files.kubelet_client);
+    path(command, "kubelet-client-key", &files.kubelet_client_key);
+    flag(command, "kubelet-preferred-address-types", "InternalIP,Hostname");
     flag(command, "service-account-issuer", "https://kubernetes.default.svc");
     path(command, "service-account-key-file", &files.service_account_public);
     path(command, "service-account-signing-key-file", &files.service_account);

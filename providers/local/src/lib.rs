@@ -40,7 +40,7 @@ pub use arguments::{Args, BuildArgs, Command, ServeArgs, main};
 pub use host::{Accel, Limits};
 pub use kinds::{KINDS, Kind, REGION, Room, VENDOR, ZONE};
 pub use provider::Local;
-pub use qemu::Programs;
+pub use qemu::{Error as QemuError, Programs};
 pub use rack::{Rack, Settings};
 
 const TRIM_EVERY: Duration = Duration::from_secs(10);

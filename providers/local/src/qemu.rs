@@ -32,9 +32,16 @@ pub struct Programs {
     pub qemu_img: PathBuf,
 }
 
+impl Default for Programs {
+    /// Those on the `PATH`.
+    fn default() -> Self {
+        Self { qemu: "qemu-system-x86_64".into(), qemu_img: "qemu-img".into() }
+    }
+}
+
 /// Why a program of QEMU did not do it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// It is not there.
     #[error("{} cannot be run: install it, by `apt-get install qemu-system-x86 qemu-utils seabios` on Debian", program.display())]
     Missing {
@@ -82,6 +89,14 @@ pub(crate) struct Start<'a> {
 }
 
 impl Programs {
+    /// Both are there and new enough.
+    ///
+    /// # Errors
+    /// Says which is not, and how it is installed.
+    pub async fn demand(&self) -> Result<(), Error> {
+        self.version().await.map(drop)
+    }
+
     /// Both can be run, and the version of the machine.
     pub(crate) async fn version(&self) -> Result<String, Error> {
         run(&self.qemu_img, ["--version".into()]).await?;
@@ -152,7 +167,8 @@ impl Start<'_> {
             "-drive",
             joined("if=none,id=disk,format=qcow2,cache=unsafe,discard=unmap,file=", &self.files.overlay()),
         );
-        add("-device", text("virtio-blk-pci,drive=disk,bootindex=0"));
+        // A kernel beside the disk has index 0.
+        add("-device", text("virtio-blk-pci,drive=disk,bootindex=1"));
         let forward = format!("user,id=net,hostfwd=tcp:{}:{KUBELET_PORT}-:{KUBELET_PORT}", self.address);
         add("-netdev", text(forward));
         add("-device", text("virtio-net-pci,netdev=net,romfile="));

@@ -19,6 +19,15 @@ impl Applied {
     ///
     /// Definitions and rights that exist are left as they are; a class or pool that exists is somebody's, and refused.
     pub(super) async fn apply(&mut self, client: &Client) -> anyhow::Result<()> {
+        self.prepare(client).await?;
+        for object in read(EXAMPLE)? {
+            self.create_new(client, object).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates the definitions and the rights of booting machines.
+    pub(super) async fn prepare(&mut self, client: &Client) -> anyhow::Result<()> {
         for crd in crds::all() {
             let object = serde_json::to_value(&crd).and_then(serde_json::from_value);
             self.create(client, object.context("read the definitions")?).await?;
@@ -26,9 +35,6 @@ impl Applied {
         }
         for object in read(BOOTSTRAP_RBAC)? {
             self.create(client, object).await?;
-        }
-        for object in read(EXAMPLE)? {
-            self.create_new(client, object).await?;
         }
         Ok(())
     }

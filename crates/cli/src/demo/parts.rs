@@ -11,7 +11,8 @@ use scarpenter_playground::{Lifetime, Process};
 use scarpenter_provider::{Client, Endpoint};
 
 /// The vendors that are played.
-const VENDORS: [&str; 8] = ["alicloud", "aws", "azure", "gcp", "hcloud", "ovh", "upcloud", "vultr"];
+pub(super) const VENDORS: [&str; 8] =
+    ["alicloud", "aws", "azure", "gcp", "hcloud", "ovh", "upcloud", "vultr"];
 /// A machine that is there at once could not be watched.
 const BOOT_DELAY: &str = "2s";
 const LOG_LINES: usize = 12;
@@ -26,10 +27,11 @@ pub(super) fn start_sim(folder: &Path, lifetime: Lifetime) -> anyhow::Result<Pro
     start("sim", &arguments, folder, lifetime)
 }
 
-/// Starts the controller with all vendors of the plugin.
+/// Starts the controller with these vendors, each on its socket in the folder.
 pub(super) fn start_controller(
     folder: &Path,
     kubeconfig: &Path,
+    vendors: &[&str],
     lifetime: Lifetime,
 ) -> anyhow::Result<Process> {
     let mut arguments: Vec<OsString> = vec!["controller".into(), "--kubeconfig".into(), kubeconfig.into()];
@@ -38,13 +40,18 @@ pub(super) fn start_controller(
     arguments.extend(
         ["--bind-address", "127.0.0.1", "--metrics-port", "0", "--health-port", "0"].map(OsString::from),
     );
-    for vendor in VENDORS {
+    for vendor in vendors {
         arguments.extend(["--provider".into(), assignment(vendor, folder)]);
     }
     start("controller", &arguments, folder, lifetime)
 }
 
-fn start(name: &str, arguments: &[OsString], folder: &Path, lifetime: Lifetime) -> anyhow::Result<Process> {
+pub(super) fn start(
+    name: &str,
+    arguments: &[OsString],
+    folder: &Path,
+    lifetime: Lifetime,
+) -> anyhow::Result<Process> {
     let program = std::env::current_exe().context("find this program")?;
     let mut command = Command::new(program);
     command.args(arguments);
@@ -58,20 +65,29 @@ fn assignment(vendor: &str, folder: &Path) -> OsString {
     text
 }
 
-fn socket(vendor: &str, folder: &Path) -> PathBuf {
+pub(super) fn socket(vendor: &str, folder: &Path) -> PathBuf {
     folder.join(format!("{vendor}.sock"))
 }
 
 /// Clients of all vendors, once each answers.
 pub(super) async fn connect(folder: &Path, sim: &Process) -> anyhow::Result<Vec<Client>> {
+    connect_to(&VENDORS, folder, sim).await
+}
+
+/// Clients of these vendors, once each answers.
+pub(super) async fn connect_to(
+    vendors: &[&str],
+    folder: &Path,
+    plugin: &Process,
+) -> anyhow::Result<Vec<Client>> {
     let deadline = Instant::now() + super::STEP_LIMIT;
     let mut clients = Vec::new();
-    for vendor in VENDORS {
-        let client = Client::connect(Vendor::from(vendor), &Endpoint::Unix(socket(vendor, folder)))?;
+    for vendor in vendors {
+        let client = Client::connect(Vendor::from(*vendor), &Endpoint::Unix(socket(vendor, folder)))?;
         while let Err(error) = client.capabilities().await {
-            refuse_ended(sim)?;
+            refuse_ended(plugin)?;
             if Instant::now() > deadline {
-                return Err(error).with_context(|| format!("the simulated {vendor} does not answer"));
+                return Err(error).with_context(|| format!("the plugin of {vendor} does not answer"));
             }
             tokio::time::sleep(super::LOOK_EVERY).await;
         }

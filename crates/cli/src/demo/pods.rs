@@ -47,10 +47,9 @@ fn pod(name: &str, place: Value) -> Pod {
 }
 
 /// Creates the pods. A new namespace has no service account for a moment, and takes no pods.
-pub(super) async fn create(client: &Client) -> anyhow::Result<usize> {
+pub(super) async fn create(client: &Client, pods: &[Pod]) -> anyhow::Result<usize> {
     let api: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-    let pods = all();
-    for pod in &pods {
+    for pod in pods {
         let created = async {
             while let Err(error) = api.create(&PostParams::default(), pod).await {
                 match &error {

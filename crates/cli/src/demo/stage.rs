@@ -15,7 +15,8 @@ use super::pods;
 use crate::BadInput;
 
 const CONTROLLER_STOPS_WITHIN: Duration = Duration::from_secs(10);
-const SIM_STOPS_WITHIN: Duration = Duration::from_secs(3);
+/// That of this host removes its machines first.
+const SIM_STOPS_WITHIN: Duration = Duration::from_secs(15);
 /// In somebody's cluster claims are waited for, since their nodes would stay.
 const CLAIMS_GO_WITHIN: Duration = Duration::from_secs(90);
 
@@ -23,6 +24,7 @@ const CLAIMS_GO_WITHIN: Duration = Duration::from_secs(90);
 #[derive(Default)]
 pub(super) struct Stage {
     pub(super) controller: Option<Process>,
+    /// The plugin.
     pub(super) sim: Option<Process>,
     pub(super) applied: Applied,
     ground: Option<Ground>,
@@ -76,6 +78,14 @@ impl Stage {
 
     pub(super) fn kubeconfig(&self) -> &Path {
         &self.ground().kubeconfig
+    }
+
+    /// Port of its own control plane's API server on loopback.
+    pub(super) fn api_port(&self) -> Option<u16> {
+        match &self.ground().home {
+            Home::Own(plane) => plane.url().rsplit(':').next()?.parse().ok(),
+            Home::Given(_) => None,
+        }
     }
 
     pub(super) fn folder(&self) -> &Path {

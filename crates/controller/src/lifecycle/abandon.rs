@@ -106,15 +106,13 @@ async fn words(context: &Context, record: &ClaimRecord, reason: &AbandonReason) 
         AbandonReason::Refused(words) => return words.clone(),
         AbandonReason::LaunchTimeout => "no vendor accepted a machine within the launch deadline",
         AbandonReason::RegistrationTimeout => {
-            let console =
-                console(context, record).await.map(|line| format!("; its console ends with: {line}"));
-            return format!(
-                "the machine did not become a node within the registration deadline{}",
-                console.unwrap_or_default()
-            );
+            let words = "the machine did not become a node within the registration deadline";
+            return with_console(words, context, record).await;
         }
         AbandonReason::JoinMaterialLost => "its join Secret was deleted before the machine was known",
-        AbandonReason::MachineStopped => "the vendor says that the machine is stopped",
+        AbandonReason::MachineStopped => {
+            return with_console("the vendor says that the machine is stopped", context, record).await;
+        }
         AbandonReason::MachineGone => {
             "the vendor says that there is no such machine, and the node is not Ready"
         }
@@ -125,7 +123,14 @@ async fn words(context: &Context, record: &ClaimRecord, reason: &AbandonReason) 
     words.to_owned()
 }
 
-/// Last line of the machine's console, where its plugin has one.
+async fn with_console(words: &str, context: &Context, record: &ClaimRecord) -> String {
+    match console(context, record).await {
+        Some(line) => format!("{words}; its console ends with: {line}"),
+        None => words.to_owned(),
+    }
+}
+
+/// Last words of the machine's console, where its plugin has one.
 async fn console(context: &Context, record: &ClaimRecord) -> Option<String> {
     let launch = record.claim.launch.as_ref()?;
     let slot = context.vendors.get(&launch.offering.vendor)?;
@@ -139,6 +144,24 @@ async fn console(context: &Context, record: &ClaimRecord) -> Option<String> {
         place: Some(super::launch::place(launch)),
     };
     let text = slot.client.console_output(find).await.ok()??;
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.chars().take(QUOTE).collect())
+    last_words(&text)
+}
+
+/// The last line that says something; that the kernel powers off does not say why.
+fn last_words(console: &str) -> Option<String> {
+    let lines = console.lines().rev().filter(|line| !line.trim().is_empty());
+    let line = lines.into_iter().find(|line| !line.contains("reboot: Power down"))?;
+    Some(line.trim().chars().take(QUOTE).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_those_before_the_power_goes() {
+        let console = "x\nmachine: hash of the extension is wrong \r\n\n[   15.2] reboot: Power down\n";
+        assert_eq!(last_words(console).as_deref(), Some("machine: hash of the extension is wrong"));
+        assert_eq!(last_words("\n \n"), None);
+    }
 }
