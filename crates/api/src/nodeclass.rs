@@ -238,7 +238,8 @@ pub enum Tenancy {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Ignition {
-    /// A ConfigMap in the controller's namespace.
+    /// A ConfigMap in the controller's namespace: JSON of Ignition 3.0.0 to 3.3.0 under the key `ignition`, or under its only
+    /// key.
     pub config_map_ref: ConfigMapName,
 }
 
