@@ -213,12 +213,12 @@ impl<'s> Filters<'s> {
     fn price(&self, row: &Row<'_>, out: &mut Vec<Failure>) {
         // Without a price it is ineligible, which is said elsewhere.
         let Some(price) = row.price else { return };
-        let (price, vcpus) = (float(price), f64::from(row.of.cpu));
+        let vcpus = u64::from(row.of.cpu);
         for (selector, bound) in [
-            ("price.maxHourly", self.max_hourly.map(float)),
-            ("price.maxHourlyPerVcpu", self.max_hourly_per_vcpu.map(|bound| float(bound) * vcpus)),
+            ("price.maxHourly", self.max_hourly),
+            ("price.maxHourlyPerVcpu", self.max_hourly_per_vcpu.map(|bound| bound.saturating_mul(vcpus))),
         ] {
-            within(out, selector, "micro-USD an hour", price, (None, bound));
+            within(out, selector, "USD an hour", dollars(price), (None, bound.map(dollars)));
         }
     }
 
