@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bare;
 mod host;
 mod joins;
 mod rack;
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
     trials.add("three_machines_outlive_their_plugin_and_leave_nothing", rack::three_machines);
     if std::env::var_os("SCARPENTER_FULL").is_some() {
         trials.add("a_wrong_hash_of_the_extension_is_told_of_with_the_console", refuses::a_wrong_hash);
+        trials
+            .add("a_machine_is_a_node_as_quickly_as_one_that_was_set_up_by_hand", bare::as_quick_as_by_hand);
     }
     run(trials)
 }

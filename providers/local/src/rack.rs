@@ -259,7 +259,7 @@ impl Rack {
         self.records().insert(record.claim.clone(), record.clone());
         let cleared = {
             let record = record.clone();
-            tokio::task::spawn_blocking(move || files.write(&record).and_then(|()| clear(&files))).await
+            tokio::task::spawn_blocking(move || end(&files, &record)).await
         };
         match cleared.map_err(io::Error::other).flatten() {
             Ok(()) => {
@@ -375,6 +375,15 @@ fn record_of(create: &CreateMachine, address: Ipv4Addr) -> Record {
 /// One claim, one machine: the id says whose.
 fn id_of(claim: &ClaimUid) -> MachineId {
     MachineId::new(format!("{VENDOR}-{claim}"))
+}
+
+/// Marks a machine as going, so that a crash is carried on with, and clears it.
+fn end(files: &Files, record: &Record) -> io::Result<()> {
+    match files.write(record) {
+        // Somebody removed the folder: what runs of it must end all the same.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => clear(files),
+    }
 }
 
 /// Ends whatever runs in the folder, and removes it.

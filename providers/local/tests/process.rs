@@ -102,6 +102,17 @@ async fn what_was_half_made_or_half_removed_goes_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_machine_whose_folder_somebody_removed_still_ends() {
+    let host = Host::new();
+    let plugin = host.start(&[]).await;
+    let create = create("a");
+    make(&plugin, create.clone()).await;
+    std::fs::remove_dir_all(host.machines().join("a")).unwrap();
+    plugin.delete_until_gone(&create).await;
+    assert!(host.processes().is_empty());
+}
+
+#[tokio::test]
 async fn user_data_is_in_no_argument_and_in_no_file_once_it_runs() {
     let host = Host::new();
     let plugin = host.start(&[]).await;
