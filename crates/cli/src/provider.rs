@@ -14,7 +14,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Provider {
     /// Play vendors with machines that are hollow nodes.
-    Sim(sim::Args),
+    Sim(Box<sim::Args>),
     /// Boot QEMU machines on this host.
     Local(Box<local::Args>),
 }
@@ -22,7 +22,7 @@ enum Provider {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     crate::logging::start();
     match args.provider {
-        Provider::Sim(args) => sim::run(args).await?,
+        Provider::Sim(args) => sim::run(*args).await?,
         Provider::Local(args) => local::run(*args).await?,
     }
     Ok(ExitCode::SUCCESS)
