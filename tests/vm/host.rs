@@ -26,8 +26,13 @@ impl Metal {
     pub(crate) async fn ensure() -> anyhow::Result<Self> {
         let cache = Cache::of_user()?;
         let image = cache.image(|step| eprintln!("making the test image: {step}")).await?;
-        eprintln!("building the kubelet where it is missing, once for this user; it takes minutes");
-        let kubelet = Binaries::kubelet(|_| {}).await?;
+        let mut told = false;
+        let kubelet = Binaries::kubelet(|_| {
+            if !std::mem::replace(&mut told, true) {
+                eprintln!("building the kubelet, once for this user; it takes minutes");
+            }
+        });
+        let kubelet = kubelet.await?;
         let extension = cache.extension(&kubelet, &format!("v{KUBERNETES_VERSION}")).await?;
         Ok(Self { image, extension })
     }
