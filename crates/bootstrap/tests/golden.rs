@@ -100,6 +100,45 @@ fn the_real_ignition_makes_of_every_document_the_tree_that_is_listed() {
 }
 
 #[test]
+fn systemd_knows_every_setting_of_every_unit() {
+    let Some(analyze) = program("systemd-analyze") else { return };
+    let temporary = Temporary::new("units");
+    for case in cases() {
+        let folder = temporary.0.join(&case);
+        let mut names = Vec::new();
+        for unit in inner(&rendered(&case))["systemd"]["units"].as_array().unwrap() {
+            let name = unit["name"].as_str().unwrap();
+            let dropins = folder.join(format!("{name}.d"));
+            std::fs::create_dir_all(&dropins).unwrap();
+            for dropin in unit["dropins"].as_array().into_iter().flatten() {
+                let path = dropins.join(dropin["name"].as_str().unwrap());
+                std::fs::write(path, dropin["contents"].as_str().unwrap()).unwrap();
+            }
+            if let Some(contents) = unit["contents"].as_str() {
+                std::fs::write(folder.join(name), contents).unwrap();
+                names.push(name.to_owned());
+            }
+        }
+        let output = Command::new(&analyze)
+            .args(["verify", "--man=no"])
+            .args(names.iter().map(|name| folder.join(name)))
+            .env("SYSTEMD_UNIT_PATH", format!("{}:", folder.display()))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        // The machine's programs, and containerd's own unit, are not here.
+        let about_us = |line: &&str| line.contains("scarpenter") || line.contains(folder.to_str().unwrap());
+        let absent = |line: &&str| line.contains("is not executable") || line.contains("containerd.service");
+        let complaints: Vec<&str> = said.lines().filter(about_us).filter(|line| !absent(line)).collect();
+        assert!(complaints.is_empty(), "{case}: {complaints:#?}");
+    }
+    let wrong = temporary.0.join("wrong.service");
+    std::fs::write(&wrong, "[Service]\nExecStart=/bin/true\nRestrat=always\n").unwrap();
+    let output = Command::new(&analyze).args(["verify", "--man=no"]).arg(&wrong).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Restrat"), "it finds nothing in anything");
+}
+
+#[test]
 fn a_base_document_is_small_and_every_variant_fits_the_tightest_vendor() {
     let base = rendered("minimal");
     let (rendered_size, sent) = (base.inner().len(), base.bytes().len());

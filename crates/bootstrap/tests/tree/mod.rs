@@ -111,13 +111,24 @@ fn list(root: &Path, folder: &Path, out: &mut String) {
         } else if metadata.is_dir() {
             "folder".to_owned()
         } else {
-            contents(&std::fs::read(&path).unwrap())
+            contents(&sorted_presets(std::fs::read(&path).unwrap(), &path))
         };
         writeln!(out, "{mode:04o} {} {holds}", shown.display()).unwrap();
         if metadata.is_dir() {
             list(root, &path, out);
         }
     }
+}
+
+/// Ignition writes presets in an order that differs from run to run.
+fn sorted_presets(bytes: Vec<u8>, path: &Path) -> Vec<u8> {
+    if path.extension().is_none_or(|extension| extension != "preset") {
+        return bytes;
+    }
+    let text = String::from_utf8(bytes).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    (lines.join("\n") + "\n").into_bytes()
 }
 
 fn contents(bytes: &[u8]) -> String {
