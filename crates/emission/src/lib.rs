@@ -1,7 +1,7 @@
 //! One SCNodePool and the data of Spare Cores in; one NodePool of Karpenter's out.
 //!
-//! [`select`] says which types a pool shall list and why the others not, [`churn`] how slowly types are taken off,
-//! [`emit`] what the NodePool is then.
+//! [`select()`] says which types a pool shall list and why the others not, [`churn()`] how slowly types are taken off,
+//! [`emit()`] what the NodePool is then.
 //! **Architecture invariant:** pure and synchronous: rows, the live NodePool and the time are arguments, and equal input
 //! gives equal output. What is special about a provider of Karpenter's stands in the table of [`adapter`] alone.
 
