@@ -29,8 +29,9 @@ done
 [ -r "$document" ] || { echo "no user data" >&2; exit 1; }
 printf 'booting\n' >>"$console"
 mkfifo "${pidfile%pid}pipe"
-setsid sh -c 'read line <"${0}pipe"' "${pidfile%pid}" "$@" >/dev/null 2>&1 </dev/null &
-echo $! >"$pidfile"
+# It writes its id itself, since while a process becomes another its arguments cannot be read.
+setsid sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; read line <"${0%pid}pipe"' "$pidfile" "$@" >/dev/null 2>&1 </dev/null &
+until [ -e "$pidfile" ]; do sleep 0.01; done
 "#;
 const QEMU_IMG: &str = r#"#!/bin/sh
 case $1 in
