@@ -110,8 +110,9 @@ pub fn processes(folder: &Path) -> Vec<i32> {
 }
 
 impl Drop for Host {
+    /// Machines, and a plugin that a failed test has left.
     fn drop(&mut self) {
-        for pid in self.processes() {
+        for pid in processes(&self.path("")) {
             let pid = rustix::process::Pid::from_raw(pid).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
         }
